@@ -1,4 +1,4 @@
-# speclib: every target sets up what it needs first. `make help` lists them.
+# speclib: every command first sets up what it needs. `make help` lists the commands.
 PYTHON ?= python3
 VENV   ?= .venv
 PY     := $(VENV)/bin/python
@@ -16,14 +16,14 @@ export HF_HUB_DISABLE_TELEMETRY = 1
 .DEFAULT_GOAL := help
 .PHONY: help setup lock llamacpp cluster real reproduce publish test test-code test-notebooks test-all test-thorough test-browser test-browser-thorough lab lectures course pictures site models merge bench gpu-check lint clean
 
-help:            ## list the targets
-	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
-	@echo "\nreproduce takes 25 minutes at most; QUICK=1: five, FULL=1: an hour,"
-	@echo "MINUTES=60: any other time. PAPER=pearl: one paper only."
+help:            ## list the commands
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+	@echo "\nreproduce measures for 20 minutes at most; with QUICK=1 for 5, with FULL=1 for 60,"
+	@echo "and with MINUTES=n for n. With PAPER=pearl it does one paper only."
 
-# uv takes seconds where pip takes minutes. Without uv, or if it finds less than pip does, pip installs.
+# uv takes seconds, and pip takes minutes. If uv is missing, or finds less than pip does, pip installs.
 install = { test -x $(UV) && $(UV) pip install --quiet --compile-bytecode --python $(PY) $(1); } || \
-  { echo "uv cannot do this here, so pip does it, in minutes"; $(PIP) install $(1); }
+  { echo "uv cannot install this here, so pip does, which takes minutes"; $(PIP) install $(1); }
 
 setup: $(READY)  ## install the pinned environment into .venv
 
@@ -49,31 +49,31 @@ real: llamacpp  ## fetch SmolLM2, a real language model (93 MB), to decode with 
 	$(PY) -m speclib fetch smollm2
 
 LOCKED := timeline lab models notebooks site
-# CUDA's libraries are left to torch: its builds differ in them, and each asks for its own.
+# CUDA's libraries are left to torch: each of its builds requires its own.
 lock: $(READY)   ## update requirements.lock: keep pins, add what is missing, drop what is unused
 	$(UV) pip compile --quiet --universal --python-version 3.11.5 $(LOCKED:%=--extra %) --group dev --constraints requirements.lock \
 	  --no-header --no-annotate --output-file $(VENV)/all.lock pyproject.toml
 	{ grep '^#' requirements.lock; grep -vE '^(nvidia|cuda|triton)' $(VENV)/all.lock; } >$(VENV)/new.lock
 	mv $(VENV)/new.lock requirements.lock
 
-reproduce: $(READY)  ## regenerate every table and figure into reports/local
+reproduce: $(READY)  ## write every table and figure to reports/local
 	@$(PY) -m speclab reproduce $(if $(QUICK),--quick) $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PAPER),--paper $(PAPER))
 
-publish: $(READY)  ## write the committed reports from the rows in data/runs, for committing
+publish: $(READY)  ## write the committed reports from the rows in data/runs
 	@SPECLIB_REPORTS=reports $(PY) -m speclab reproduce --minutes 0
 
-test: test-code test-notebooks  ## the tests, and the lessons
+test: test-code test-notebooks  ## run the tests and the lessons
 
-test-code: $(READY)  ## the tests, without the thorough ones
+test-code: $(READY)  ## run all tests but the thorough ones and those in a browser
 	$(PY) -m pytest -q -m "not thorough and not browser" -n auto --dist worksteal -p no:nbval
 
-test-notebooks: $(READY)  ## the lessons: each cell gives the stored output
+test-notebooks: $(READY)  ## run the lessons: each cell must give the stored output
 	$(PY) -m pytest -q -n auto --dist loadfile --timeout 600 --nbval-lax --nbval-current-env notebooks/learn
 
-test-browser: $(READY)  ## a lecture and the reports in Chromium (a few minutes)
+test-browser: $(READY)  ## test a lesson and the reports in Chromium (a few minutes)
 	$(PY) -m pytest -q -m "browser and not thorough" -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py tests/reproduce/test_site.py
 
-test-all: $(READY)  ## every test, including the thorough ones
+test-all: $(READY)  ## run every test, including the thorough ones
 	$(MAKE) --keep-going test-thorough test-notebooks test-browser-thorough
 
 test-thorough: $(READY)
@@ -85,35 +85,35 @@ test-browser-thorough: $(READY)
 lab: $(READY)    ## open the notebooks in JupyterLab
 	JUPYTER_CONFIG_PATH=$(CURDIR)/notebooks/.jupyter $(VENV)/bin/jupyter lab --notebook-dir=notebooks notebooks/learn/00_start_here.ipynb
 
-lectures: $(READY)  ## run the lessons and store their outputs, for committing
+lectures: $(READY)  ## run the lessons and store their outputs in them
 	$(PY) -m speclab lessons
 	$(PY) -m speclab store notebooks/learn/*.ipynb
 
-# The tests are left out, too: they contain answers to the exercises.
-course:          ## a copy for students, as committed, without solutions: course.zip
+# The copy has no tests either: they contain answers to the exercises.
+course:          ## write course.zip: the last commit, for students, without the solutions
 	git archive --format=zip --prefix=speclib/ -o $(or $(OUT),course.zip) HEAD . ':!notebooks/solutions' ':!tests'
 
-pictures: $(READY)  ## the lessons' pictures for board and slides, into reports/local/pictures
+pictures: $(READY)  ## write the lessons' pictures for board and slides to reports/local/pictures
 	@$(PY) -m speclab pictures
 
-site: $(READY)   ## lessons, reports and manual as web pages that need no Python, into site
+site: $(READY)   ## write lessons, reports and manual to site, as web pages that need no Python
 	@$(PY) -m speclab site $(if $(OUT),--out $(OUT))
 
 models: $(READY)  ## retrain the embedded models (two hours on two cores)
 	$(PY) -m speclab.training
 
-merge: $(READY)  ## take in another machine's rows: make merge FROM=other.csv
-	@test -n "$(FROM)" || { echo "say which: make merge FROM=other.csv"; exit 1; }
+merge: $(READY)  ## add another machine's rows: make merge FROM=other.csv
+	@test -n "$(FROM)" || { echo "name the file: make merge FROM=other.csv"; exit 1; }
 	@$(PY) -m speclab merge "$(FROM)"
 
-bench: $(READY)  ## measure rates and ratios against their aims, into reports/local/bench.csv
+bench: $(READY)  ## measure rates and ratios, compare them with their aims, and write reports/local/bench.csv
 	@$(PY) -m speclab.bench
 
 gpu-check: $(READY)  ## on a machine with GPUs: is every method exact there, and how fast
 	$(PY) -m speclab.bench.gpu $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(OUT),--out $(OUT))
 
 # mypy checks Ray's types, too. All four tools run, even if the first ones fail.
-lint: $(READY) cluster  ## format, habits, import directions, types
+lint: $(READY) cluster  ## check format, code style, import directions and types
 	@failed=0; \
 	$(VENV)/bin/ruff format --check . || { failed=1; echo "to fix it: $(VENV)/bin/ruff format ."; }; \
 	$(VENV)/bin/ruff check . || failed=1; \
@@ -121,6 +121,6 @@ lint: $(READY) cluster  ## format, habits, import directions, types
 	$(VENV)/bin/mypy || failed=1; \
 	exit $$failed
 
-clean:           ## remove the environment, the cache of cells, and old builds
+clean:           ## remove the environment, caches and old builds
 	rm -rf $(VENV) .cache build
 	find speclib speclab -name __pycache__ -prune -exec rm -rf {} +

@@ -1,6 +1,6 @@
-"""speclib: parallel speculative decoding, run, simulated and drawn.
+"""speclib runs, simulates and draws parallel speculative decoding.
 
-The package speclab reproduces the papers with it, judges it and teaches with it.
+The package speclab builds on it to reproduce the papers, check methods and teach.
 Importing speclib is fast and needs no torch: heavy modules load on first use.
 """
 
@@ -31,12 +31,12 @@ _MODULE_OF_NAME = {
     "simulate_batch": "speclib.decoding.simulate",
     "compare": "speclib.decoding.compare",
     "replay": "speclib.decoding.replay",
-    "check": "speclab.check.check",  # in the workbench: it judges, and decodes nothing
+    "check": "speclab.check.check",  # in the workbench: it decodes nothing
     "draw": "speclab.check.coin",
     "timeline": "speclib.drawing.timeline.widget",
 }
-# The names of `from speclib import *`. Cluster needs Ray. On Windows and in a browser
-# Python cannot start workers, so the worlds that consist of them are left out.
+# The names of `from speclib import *`. Cluster needs Ray. On Windows and in a browser,
+# Python cannot start worker processes, so the worlds that need them are left out.
 __all__ = ["METHODS", "SpeclibError", *_MODULE_OF_NAME]
 if not is_installed("ray") or not can_start_processes():
     __all__.remove("Cluster")

@@ -18,7 +18,7 @@ INTERRUPTED = "\ninterrupted: run the same command again to continue from there"
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Runs the command in ``words``; None: the command line."""
+    """Runs the command in ``words``, by default the words of the command line."""
     parser = _parser()
     command = parser.parse_args(words)
     if command.name is None:
@@ -52,7 +52,7 @@ def _parser() -> ArgumentParser:
     fetch.add_argument(
         "model",
         nargs="?",
-        help="smollm2, a language model of 135 million weights (93 MB to download, "
+        help="smollm2, a language model with 135 million weights (93 MB to download, "
         "640 MB on disk), or a .gguf file, which is converted to a checkpoint; if "
         "omitted, the embedded models, which a wheel does not contain",
     )
@@ -66,17 +66,17 @@ def _parser() -> ArgumentParser:
     race = commands.add_parser(
         "race",
         help="race several methods against plain decoding on a prompt",
-        description="Lets several methods decode a prompt, each right after plain "
+        description="Decodes a prompt with several methods, each right after plain "
         "decoding. Speeds are measured from the first commit.",
     )
     race.add_argument("prompt", help="a question, sent as a chat message")
-    race.add_argument("--raw", action="store_true", help="continue the prompt itself")
+    race.add_argument("--raw", action="store_true", help="continue the prompt as text")
     race.add_argument(
-        "--pair", help="see speclib.pairs(); by default a real pair if you have one"
+        "--pair", help="a name in speclib.pairs(); default: a real pair, if fetched"
     )
-    race.add_argument("--method", action="append", help="may be given several times")
+    race.add_argument("--method", action="append", help="repeat to race several")
     race.add_argument(
-        "--tokens", type=int, default=64, help="how many to write; default: 64"
+        "--tokens", type=int, default=64, help="number of tokens to write; default: 64"
     )
     race.add_argument("--save", help="save a picture or page: .png, .svg or .html")
     return parser
@@ -98,7 +98,7 @@ def _race(asked: Namespace) -> None:
     pair = asked.pair or real_pair()
     if not asked.pair and pair != "smollm2":
         _note(
-            f"{pair} writes only simple text: for English, "
+            f"{pair} writes only simple text; for ordinary English, run "
             "`python -m speclib fetch smollm2`"
         )
     with warnings.catch_warnings():

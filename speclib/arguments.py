@@ -10,7 +10,7 @@ first use, so that ``import speclib`` stays light.
     simulate("pearl", tokens="64")
     # BadValue: tokens is '64': give a whole number of 1 or more
 
-Values are only tested, never changed. Knows nothing about their purpose.
+Values are only tested, never changed. Knows nothing about what they are for.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ LARGEST = float_info.max  # the largest finite number
 # -- kinds of number -------------------------------------------------------------------
 @dataclass(frozen=True)
 class Number:
-    """A number from ``least``, or above ``above``, to ``most``; NaN is in no range.
+    """A range of numbers: from ``least``, or above ``above``, up to ``most``.
 
-    Takes Python's and numpy's numbers, but no bool.
+    It accepts Python's and numpy's numbers, but no bool. NaN is in no range.
     """
 
     least: float = -LARGEST
@@ -68,7 +68,7 @@ class Number:
 
     @property
     def advice(self) -> str:
-        """What to give, in words."""
+        """What the caller should give instead, in words."""
         words = f"give {self.in_words}"
         if self.above is not None:
             words += f" above {self.above:,}"
@@ -98,7 +98,7 @@ class Whole(Number):
 
 @dataclass(frozen=True)
 class AnyOfThem(Number):
-    """A number, finite or not."""
+    """Any number, finite or not."""
 
     def allows(self, value: Any) -> bool:
         """Whether ``value`` is a number."""
@@ -109,19 +109,19 @@ Count: TypeAlias = Annotated[int, Whole(least=1)]
 Seed: TypeAlias = Annotated[int, Whole(least=0)]
 Share: TypeAlias = Annotated[float, Number(least=0, most=1)]
 Seconds: TypeAlias = Annotated[float, Number(above=0)]
-# How long to wait for another process: no message arrives sooner.
+# How long to wait for another process; a message takes at least this long.
 Patience: TypeAlias = Annotated[float, Number(least=0.001)]
-# c = t_target / t_draft: far wider on both sides than for any two real models.
+# c = t_target / t_draft; the range is far wider than any two real models need.
 Ratio: TypeAlias = Annotated[float, Number(least=0.0001, most=1_000_000)]
 AnyNumber: TypeAlias = Annotated[float, AnyOfThem()]
 
 
 # -- checking a call -------------------------------------------------------------------
 def checked(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """Tests a function's arguments by their annotations before it runs.
+    """Checks a function's arguments against their annotations before it runs.
 
-    Raises BadValue for a value that its annotation excludes, and BadCall for a missing
-    argument or one that the function does not have.
+    Raises BadValue for a value that its annotation does not allow, and BadCall for a
+    missing or unknown argument.
     """
 
     @wraps(function)
@@ -157,7 +157,7 @@ def _test(
     except ValidationError as error:
         by_argument: dict[str, list[ErrorDetails]] = {}
         for detail in error.errors():
-            place = detail["loc"][0]  # pydantic counts those that have no name
+            place = detail["loc"][0]  # pydantic numbers positional arguments
             name = place if isinstance(place, str) else list(parameters)[place]
             by_argument.setdefault(name, []).append(detail)
         problems = [_problem(name, details) for name, details in by_argument.items()]
@@ -180,9 +180,9 @@ def _validator(function: Callable[..., Any]) -> Callable[..., None]:
 
 # -- what pydantic finds, in one line --------------------------------------------------
 def _problem(name: str, details: list[ErrorDetails]) -> str:
-    """What is wrong with one argument: its value, and what to give.
+    """Says what is wrong with one argument: its value, and what to give instead.
 
-    There are several details if it may be one of several kinds and is none of them.
+    There are several ``details`` if the argument may have one of several types.
     """
     first = details[0]
     inside = ""
@@ -193,7 +193,7 @@ def _problem(name: str, details: list[ErrorDetails]) -> str:
 
 
 def problems_in(error: ValidationError, model: type[BaseModel]) -> str:
-    """What is wrong with the fields of a pydantic ``model``, in one line."""
+    """Says what is wrong with the fields of a pydantic ``model``, in one line."""
     return "; ".join(_field_problem(detail, model) for detail in error.errors())
 
 
@@ -208,7 +208,7 @@ def _field_problem(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if detail["type"] == "missing":
         return f"the key {where!r} is missing"
     if isinstance(detail["input"], dict) and detail["type"] == "value_error":
-        # Fields that contradict each other; the message names them.
+        # The fields contradict each other; the message names them.
         return f"{where}: {_advice(detail)}" if where else _advice(detail)
     return f"{where} is {shown(detail['input'])}: {_advice(detail)}"
 

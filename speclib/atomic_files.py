@@ -13,14 +13,14 @@ from typing import BinaryIO
 
 from speclib.errors import SpeclibError
 
-MODE = 0o644  # a new file's: all may read it
+MODE = 0o644  # the permissions of a new file: everyone may read it
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Writes the whole file or, if interrupted, nothing.
 
     Raises SpeclibError, naming the file, if it cannot be written, for example on a full
-    disk. The file is then as it was before.
+    disk. An existing file is then unchanged.
     """
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,10 +30,10 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 @contextlib.contextmanager
 def whole_files(folder: Path) -> Iterator[Path]:
-    """A temporary folder; its files are moved to ``folder`` at the end.
+    """Provides a temporary folder, and moves its files to ``folder`` at the end.
 
-    For libraries that write files themselves. Each file is moved in one step. If
-    anything is raised before that, ``folder`` stays as it was. Raises SpeclibError,
+    It is for libraries that write files themselves. Each file is moved in one step. If
+    an exception is raised before that, ``folder`` does not change. Raises SpeclibError,
     naming the folder, if the system does not allow writing there.
     """
     with naming(folder):
@@ -51,7 +51,7 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        left = "is as it was" if os.path.exists(path) else "was not written"
+        left = "is unchanged" if os.path.exists(path) else "was not written"
         raise SpeclibError(
             f"cannot write {path}: {error.strerror or error}; {path.name} {left}. Free "
             "space, give permission or another path, then run again"
@@ -60,11 +60,11 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def whole_or_nothing(path: Path) -> Iterator[BinaryIO]:
-    """A temporary file next to ``path``, renamed to it in one step at the end.
+    """Opens a temporary file next to ``path``, and renames it to ``path`` at the end.
 
-    If anything is raised before that, it is removed, and ``path`` stays as it was. A
-    link stays a link: the file that it points to is replaced. An existing file keeps
-    its permissions.
+    If an exception is raised before that, the temporary file is removed, and ``path``
+    does not change. A link stays a link: the file it points to is replaced. An existing
+    file's permissions are kept.
     """
     path = Path(os.path.realpath(path))
     is_special = path.exists() and not (path.is_file() or path.is_dir())
@@ -83,7 +83,7 @@ def whole_or_nothing(path: Path) -> Iterator[BinaryIO]:
 
 
 def cannot_write(path: Path, error: OSError) -> SpeclibError:
-    """The error if ``path``, below ``paths.HOME``, cannot be written."""
+    """The error for a ``path`` under ``paths.HOME`` that cannot be written."""
     return SpeclibError(
         f"cannot write {path}: {error.strerror}. Set SPECLIB_HOME to a folder that you "
         "may write to: reports, caches and locks then go there"

@@ -1,7 +1,7 @@
 """The errors that a caller can fix.
 
-All of them are SpeclibErrors. Each is also the built-in exception for such a mistake,
-so ``except ValueError`` catches a bad value without knowing speclib.
+All of them are SpeclibErrors. Each is also a built-in exception for that kind of
+mistake, so ``except ValueError`` catches a bad value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from speclib import paths
 
 
 class SpeclibError(Exception):
-    """A mistake the caller can fix.
+    """A mistake that the caller can fix.
 
     Its message names the thing, its value and the next step.
     """
@@ -29,7 +29,7 @@ class UnknownName(BadValue, LookupError):
 
 
 class BadCall(SpeclibError, TypeError):
-    """A call with a missing argument, or with one that the function does not have."""
+    """A call with a missing or an unknown argument."""
 
 
 class MissingExtra(SpeclibError, ImportError):
@@ -40,7 +40,7 @@ class NoProcesses(SpeclibError, ImportError):
     """This Python cannot start worker processes; the message says what does work."""
 
 
-# The libraries that each of our extras installs, by their import names.
+# The import names of the libraries that each of our extras installs.
 EXTRAS = {
     "cluster": {"ray"},
     "models": {
@@ -75,15 +75,15 @@ EXTRAS = {
 
 
 def is_installed(library: str) -> bool:
-    """Whether a library can be imported, found out without importing it."""
+    """Whether a library can be imported; does not import it."""
     try:
         spec = find_spec(library)
     except (ImportError, ValueError):  # the import is blocked
         return False
-    return spec is not None and spec.origin is not None  # None: a folder of that name
+    return spec is not None and spec.origin is not None  # None: just a folder
 
 
-# The modules that worker processes need. Windows lacks the first, a browser all.
+# The modules that worker processes need. Windows lacks the first, a browser all three.
 OF_PROCESSES = ("fcntl", "_multiprocessing", "multiprocessing")
 
 
@@ -93,10 +93,10 @@ def can_start_processes() -> bool:
 
 
 def explained(what: str, error: ModuleNotFoundError) -> SpeclibError | None:
-    """The error that says which module ``what`` lacks, and how to get it.
+    """The error that says which missing module ``what`` needs, and how to install it.
 
-    ``error`` names the module. None if it comes neither with Python nor with one of
-    our extras::
+    ``error`` names the module. Returns None unless worker processes need the module or
+    one of our extras installs it::
 
         speclib.Cluster needs ray, which is not installed: `make cluster` installs it,
         or, in the checkout, `pip install -e '.[cluster]'`
@@ -112,7 +112,7 @@ def explained(what: str, error: ModuleNotFoundError) -> SpeclibError | None:
     for extra, libraries in EXTRAS.items():
         if library in libraries:
             if what.startswith("speclab") and extra == "timeline":
-                extra = "lab"  # it includes "timeline" and all else speclab needs
+                extra = "lab"  # includes "timeline" and everything speclab needs
             return MissingExtra(
                 f"{what} needs {library}, which is not installed: "
                 f"{how_to_install(extra)}"
@@ -123,8 +123,8 @@ def explained(what: str, error: ModuleNotFoundError) -> SpeclibError | None:
 def how_to_install(extra: str) -> str:
     """The command that installs one of our extras: `make` in a checkout, else pip.
 
-    In a checkout it does not name a project on the package index, since the one with
-    our name there may be another.
+    In a checkout it never names a project on the package index, because another project
+    may have our name there.
     """
     if paths.IS_CHECKOUT:
         command = "`make cluster`" if extra == "cluster" else "`make setup`"
@@ -142,8 +142,8 @@ def how_to_install(extra: str) -> str:
 def naming_extras(what: str) -> Iterator[None]:
     """Raises MissingExtra or NoProcesses instead of ModuleNotFoundError.
 
-    The message says that ``what`` needs the library, and which extra installs it. Also
-    a decorator.
+    The message says that ``what`` needs the library, and which extra installs it. Works
+    as a context manager and as a decorator.
     """
     try:
         yield
@@ -154,7 +154,7 @@ def naming_extras(what: str) -> Iterator[None]:
         raise explanation from error
 
 
-LONGEST_LIST = 400  # characters of known names; a longer list is cut to the nearest
+LONGEST_LIST = 400  # characters; of a longer list only the nearest names are shown
 NEAREST = 3
 
 
@@ -192,8 +192,8 @@ def unknown_name(
 
 def nearest_name(name: object, known: Iterable[str]) -> str | None:
     """The known name most like ``name``, ignoring case; None if none is similar."""
-    like_it = nearest_names(name, known, count=1, least_alike=0.6)
-    return like_it[0] if like_it else None
+    matches = nearest_names(name, known, count=1, least_alike=0.6)
+    return matches[0] if matches else None
 
 
 def nearest_names(
@@ -201,7 +201,7 @@ def nearest_names(
 ) -> list[str]:
     """The ``count`` known names most like ``name``, the nearest first, ignoring case.
 
-    ``least_alike``: the similarity, from 0 to 1, that a name must have.
+    ``least_alike``: the least similarity, from 0 to 1, that a name must have.
     """
     from difflib import get_close_matches  # needed for errors only
 

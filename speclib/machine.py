@@ -12,7 +12,7 @@ MIB = 1 << 20  # bytes; the driver counts memory in MiB
 
 
 def cores() -> int:
-    """CPU cores this process may use."""
+    """The number of CPU cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -21,7 +21,7 @@ def cores() -> int:
 class Memory(NamedTuple):
     """The machine's memory, in bytes.
 
-    available: how much can still be used without swapping.
+    available: the memory that can be used without swapping.
     """
 
     total: int
@@ -48,7 +48,7 @@ class Gpu:
 def gpus() -> tuple[Gpu, ...]:
     """The GPUs that this process may use, in torch's order.
 
-    Asks the driver's management library (NVML, through nvidia-smi) and not CUDA,
+    Queries the driver's management library (NVML, through nvidia-smi) rather than CUDA,
     because a process that has used CUDA must not fork.
     """
     rows = nvidia_smi("uuid", "name", "memory.total", "memory.free")
@@ -64,7 +64,7 @@ def gpus() -> tuple[Gpu, ...]:
 
 
 def _row_of(name: str, rows: Sequence[list[str]]) -> list[str] | None:
-    """The row of the GPU with this number or this beginning of its UUID."""
+    """The row of the GPU with this number, or whose UUID begins with ``name``."""
     if name.isdecimal():
         return rows[int(name)] if int(name) < len(rows) else None
     matching = [row for row in rows if name and row[0].startswith(name)]
@@ -72,12 +72,12 @@ def _row_of(name: str, rows: Sequence[list[str]]) -> list[str] | None:
 
 
 def _bytes(mebibytes: str) -> int:
-    """The driver's MiB in bytes; 0 if it gives no number, as for shared memory."""
+    """The driver's MiB in bytes; 0 if it is no number, as for shared memory."""
     return int(mebibytes) * MIB if mebibytes.isdecimal() else 0
 
 
 def nvidia_smi(*fields: str) -> list[list[str]]:
-    """These fields of each GPU; an empty list without the driver's tool."""
+    """The values of ``fields`` for each GPU; [] if nvidia-smi is missing or fails."""
     query = [f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
     try:
         done = subprocess.run(

@@ -1,8 +1,8 @@
-"""Where the project's files are. Knows no formats: only folders.
+"""Where the project's files are. Knows only folders, no formats.
 
     PACKAGE the code. A checkout has the data next to it, in ``data/`` and
-            ``notebooks/``; a wheel has the small files inside it, in ``_data``:
-            setup.py copies them when it builds the wheel
+            ``notebooks/``. A wheel has the small data files inside it, in ``_data``;
+            setup.py copies them there when it builds the wheel
     ROOT    files to read: data and notebooks. The checkout, or the wheel's part of it
     HOME    files to write: reports, caches and locks. The checkout, or ~/.speclib for
             an installed wheel, unless SPECLIB_HOME names another folder, for example
@@ -56,6 +56,6 @@ STATED = re.compile(r"^repository-code:\s*[\"']?([^\"'\s]+)", re.M)
 
 
 def stated_address(citation: str) -> str:
-    """The address of the repository that a CITATION.cff states; "" without one."""
+    """The repository's address in the text of a CITATION.cff; "" if it has none."""
     found = STATED.search(citation)
     return found[1] if found else ""

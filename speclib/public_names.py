@@ -13,8 +13,8 @@ def load(
 ) -> object:
     """Imports the public ``name`` of ``package``.
 
-    ``module_of_name``: the module that defines each name, or the module that it names.
-    ``known``: the names that the error for an unknown one suggests.
+    ``module_of_name``: maps a name to the module that defines it, or a module's name to
+    that module. ``known``: the names that the error for an unknown name suggests.
 
     Raises AttributeError for an unknown name, MissingExtra if it needs a library that
     is not installed, and NoProcesses if it needs worker processes that this Python

@@ -65,7 +65,7 @@ def test_what_keeps_a_file_from_being_written_is_told_with_what_helps(tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "folder").mkdir()
     for name, says in {
-        "folder": "Is a directory; folder is as it was. Free space, ",
+        "folder": "Is a directory; folder is unchanged. Free space, ",
         "file/a.csv": "a.csv was not written. Free space, ",
     }.items():
         with pytest.raises(SpeclibError, match=f"cannot write .*: .*{says}"):
@@ -81,7 +81,7 @@ def test_the_files_of_a_library_are_moved_when_all_of_them_are_written(tmp_path)
     with pytest.raises(KeyError), whole_files(folder) as part:
         (part / "a").write_text("2")
         raise KeyError
-    refused = pytest.raises(SpeclibError, match="cannot write .*: .*; model is as it")
+    refused = pytest.raises(SpeclibError, match="cannot write .*; model is unchanged")
     with refused, whole_files(folder) as part:
         (part / "a").write_text("2")
         (part / "none" / "b").write_text("2")

@@ -238,7 +238,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (timeline, {"until": 0}, "until is 0"),
     (timeline, {"labels": ["a", "b"]}, "labels has 2 entries for 1 results"),
     (timeline, {"places": 3}, "places is 3"),
-    (speclib.timeline, {}, "a timeline of nothing"),
+    (speclib.timeline, {}, "no results to show"),
     (explorer, {"controls": {"alpha": (0.5,)}}, "alpha"),
     (explorer, {"controls": {"speed": (0, 1, 0.1, 0.5)}}, "no parameter 'speed'"),
     (speclab.explorer, {"simulate": 5}, "simulate is 5"),

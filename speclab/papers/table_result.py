@@ -67,6 +67,11 @@ class TableResult:
         return tuple(kind for kind in KINDS if kind in present)
 
     @property
+    def has_numbers_of_ours(self) -> bool:
+        """Whether it has any number that is not just printed."""
+        return self.kinds not in ((), ("paper",))
+
+    @property
     def values(self) -> dict[str, dict[tuple[str, str], float]]:
         """The numbers in tables and charts, by kind, then by row and column."""
         values: dict[str, dict[tuple[str, str], float]] = {}

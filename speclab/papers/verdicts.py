@@ -446,7 +446,7 @@ def _ask(each: JudgedNumber, low: float, high: float, what: str = "") -> Questio
     """Whether a number lies in a range."""
     ends = dict.fromkeys(f"{round(end, 8) + 0.0:.4g}" for end in (low, high))
     answer = _within(each.number, low, high)
-    against = "not in" if answer == "no" else "against"
+    against = "outside" if answer == "no" else "against"
     number = f"{what}{write_number(each.number)}"
     return Question(answer, f"{each.label}: {number} {against} {' .. '.join(ends)}")
 
@@ -494,7 +494,11 @@ def _cells_and_labels(
         rows = list(table.row_labels)
         return [Cell(table.item, row, str(reference)) for row in rows], rows
     cells = _expand(reference, table)
-    return cells, [f"{cell.row} / {cell.column}" for cell in cells]
+    labels = []
+    for cell in cells:
+        where = "" if cell.item == table.item else f"{cell.item}: "
+        labels.append(f"{where}{cell.row} / {cell.column}")
+    return cells, labels
 
 
 def _expand(reference: Reference, table: Table) -> list[Cell]:

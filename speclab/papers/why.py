@@ -2,24 +2,11 @@
 
     print(why("pearl", "table-1", "PEARL (ours)", "CodeLlama 7&34B"))
 
-The virtual clock predicts the number from the paper's own inputs. These inputs are then
-replaced, one after the other, by the values in the measured cell's rows:
-
-    its own tables     other tables of the paper give a different number for the cell,
-                       or a limit that it exceeds
-    beyond its tables  the step to our prediction that the paper does not explain
-    window             the window that was used here
-    short texts        a text of few tokens ends within a round
-    cost ratio         c, from passes made while the other model rests
-    acceptance         a round commits as many tokens as here
-    longer passes      a pass over several tokens takes longer than over one
-    both at work       draft and target slow each other down
-    uneven passes      a round waits for the model that is slower this time
-    messages           the time of a round in which no model works
-    not explained      verification, the mean over few prompts, and everything else
-
+The virtual clock predicts the number from the paper's own inputs. These are replaced,
+one after the other, by the values in the measured cell's rows: see ``CAUSES``.
 It needs only the sums of a run, which are in its row. The time of passes made while the
-other model rests comes from the rows of speculative decoding on the same prompts.
+other model rests comes from the rows of speculative decoding on the same prompts. For a
+table that prints the seconds of drafting and verification, see ``why_in_turns``.
 """
 
 from __future__ import annotations
@@ -28,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from speclab.runs.rows import CellRuns, key_of
+from speclab.runs.rows import CellRuns
 from speclab.runs.spec import ToySpec, VirtualSpec
 from speclab.traces.counts import Counts
 from speclab.traces.reconcile import Cause, Reconciled
@@ -38,7 +25,7 @@ from speclib.arguments import checked
 from speclib.data.latency import Curve, Latency, load_latency
 from speclib.errors import BadValue
 from speclib.methods import takes_gamma
-from speclib.trace.metrics import ratio, total
+from speclib.trace.metrics import total
 
 from .fill import Known
 from .load_papers import load_paper
@@ -46,8 +33,8 @@ from .paper_schema import Table
 from .statistics import number_of
 from .table_cells import TableCell, cells_to_run
 from .virtual_numbers import keys_of
+from .why_in_turns import BY_TURNS, draft_pass, not_run, runs_by_turns, why_in_turns
 
-BY_TURNS = "speculative"  # the method in which one model rests while the other works
 SHORT_TEXTS = 200  # simulated texts that replace the measured ones
 CONTRADICTIONS = ("conflict", "ceiling")  # errata with a different number for a cell
 
@@ -66,6 +53,8 @@ def why(
     known = known or Known.here()
     table = load_paper(paper).table(item)
     cells = {cell.key: cell for cell in cells_to_run(table)}
+    if table.main is not None and column == table.main.by:
+        return why_in_turns(table, row, cells, known)
     virtual, measured = (cells.get((row, column, k)) for k in ("virtual", "measured"))
     if virtual is None or measured is None or not _is_speedup(virtual):
         raise BadValue(
@@ -73,17 +62,10 @@ def why(
             "method with a window: give the row and the column of one"
         )
     prediction = known.virtual.get(keys_of(virtual)[0])
-    machine = known.machine_of(cells.values())
-    runs = known.rows.of(measured.spec, machine)
-    by_turns = None
-    for cell in cells.values():
-        if cell.spec.method == BY_TURNS and _have_same_prompts(cell, measured):
-            by_turns = known.rows.of(cell.spec, machine)
+    runs = known.rows.of(measured.spec, known.machine_of(cells.values()))
+    by_turns = runs_by_turns(measured, cells, known)
     if prediction is None or runs is None or by_turns is None:
-        raise BadValue(
-            f"{item}, {row!r}, {column!r}: it, or speculative decoding on the same "
-            f"prompts, was not run: `PAPER={paper} make reproduce`"
-        )
+        raise not_run(table, row, column)
 
     causes = [*_from_print(table, row, column, prediction.number.value)]
     asked = settle(virtual.spec.changed(gamma=prediction.gamma)).spec
@@ -99,10 +81,6 @@ def _is_speedup(cell: TableCell) -> bool:
     spec = cell.spec
     is_over_plain = isinstance(spec, VirtualSpec) and spec.over is None
     return cell.stat == "speedup" and is_over_plain and takes_gamma(spec.method)
-
-
-def _have_same_prompts(one: TableCell, other: TableCell) -> bool:
-    return key_of(one.spec.plain_decoding) == key_of(other.spec.plain_decoding)
 
 
 def _from_print(
@@ -138,7 +116,7 @@ def _speedups(
     toys = toy_cell(asked.changed(tokens=runs.spec.tokens))
     yield "short texts", target * _speed(_run(toys))
 
-    draft = _draft_pass(by_turns, alone.gamma or 0)
+    draft = draft_pass(by_turns, alone.gamma or 0)
     target = plain.per_step(plain.step_target)
     toys = replace(toys, latency=_latency(draft, target))
     yield "cost ratio", target * _speed(_run(toys))
@@ -153,7 +131,7 @@ def _speedups(
 
     seconds = run.per_step(run.step_seconds)
     if runs.spec.method != BY_TURNS:
-        draft = _draft_pass(own, runs.gamma or 0)
+        draft = draft_pass(own, runs.gamma or 0)
         slower = own.per_step(own.step_target) / run.per_step(run.step_target)
         longer = {fed: slower * longer[fed]}
         run = _run(replace(toys, latency=_latency(draft, slower * target, longer)))
@@ -181,11 +159,6 @@ def _speed(run: Counts, tokens: float = 0) -> float:
 
 def _tokens_a_round(run: Counts) -> float:
     return run.per_step(run.tokens - run.first_tokens)
-
-
-def _draft_pass(run: Counts, gamma: int) -> float:
-    """Seconds of a draft pass, after the first round's window."""
-    return ratio(run.step_draft, run.draft_runs - gamma * run.requests)
 
 
 def _latency(

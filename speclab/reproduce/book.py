@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Annotated
 
 from speclab.papers.figures import ReplayedSteps
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from speclab.views.tables.table_page import TablePage
     from speclib.drawing.timeline.widget import Timeline
 
-MOST_WAYS = 3  # columns for which a page says why the measured run differs
+MOST_WAYS = 7  # rows or columns for which a page says why the measured run differs
 OF_THE_AUTHORS = " (ours)"  # after the name of the authors' own method
 
 
@@ -111,22 +112,26 @@ class Book:
         return table_page(self.item(name), self.others, self._ways(name))
 
     def _ways(self, name: str) -> dict[str, Reconciled]:
-        """From print to measurement, cause by cause.
+        """From print to measurement, cause by cause, by row or column.
 
-        Only for a few columns of the paper's first table, since each takes seconds.
+        Only for the paper's first table, since each takes seconds.
         """
-        main = self.item(name).table.main
-        is_first = name == self.paper.facts.get("first_table")
-        if not is_first or main is None or main.by or main.over == "rows":
+        table = self.item(name).table
+        main = table.main
+        if main is None or name != self.paper.facts.get("first_table"):
             return {}
+        is_by_column = main.over == "columns"
+        others = table.column_labels if is_by_column else table.row_labels
         ways: dict[str, Reconciled] = {}
-        for row in main.labels:
-            for column in self.item(name).table.column_labels:
-                key = (row, column, "measured")
-                if key in self.item(name).numbers and len(ways) < MOST_WAYS:
-                    with suppress(BadValue):  # a cell of another kind than speed-ups
-                        way = why(self.paper.key, name, row, column, known=self._known)
-                        ways[column] = way
+        for label, other in product(main.labels, others):
+            own = main.by or label
+            row, column = (own, other) if is_by_column else (other, own)
+            is_measured = (row, column, "measured") in self.item(name).numbers
+            if is_measured and len(ways) < MOST_WAYS:
+                with suppress(BadValue):  # no speed-up, or not run
+                    ways[other] = why(
+                        self.paper.key, name, row, column, known=self._known
+                    )
         return ways
 
     def timeline(

@@ -68,8 +68,8 @@ def write_tables(books: Iterable[Book]) -> None:
         folder = paths.REPORTS / book.paper.key
         folder.mkdir(parents=True, exist_ok=True)
         for item, result in book.filled.items():
-            if not result.numbers:
-                continue  # nothing was printed or run
+            if not result.has_numbers_of_ours:
+                continue
             text = page_markdown(book.page(item))
             write_atomically(folder / f"{item}.md", text)
         text = paper_markdown(book.paper, book.filled)

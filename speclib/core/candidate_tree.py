@@ -62,7 +62,7 @@ def ancestry(parents: Sequence[int]) -> np.ndarray:
 
 
 def depths(parents: Sequence[int]) -> tuple[int, ...]:
-    """For every node, how many nodes come before it on its path."""
+    """The number of nodes that come before each node on its path."""
     depth_of_node: list[int] = []
     for parent in parents:
         depth = depth_of_node[parent] + 1 if parent >= 0 else 0
@@ -85,7 +85,7 @@ def paths(text: Sequence[int], parents: Sequence[int]) -> tuple[AnyText, ...]:
 
 
 def stem(parents: Sequence[int]) -> int:
-    """Length of the line that the tree begins with: all that a KV cache keeps."""
+    """The length of the line at the tree's beginning; a KV cache keeps only that."""
     for node, parent in enumerate(parents):
         if parent != node - 1:
             return node
@@ -93,7 +93,7 @@ def stem(parents: Sequence[int]) -> int:
 
 
 def merged(paths: Iterable[Tokens]) -> tuple[Tokens, tuple[int, ...]]:
-    """(tokens, parents) of the tree of ``paths``, which share common prefixes."""
+    """The tree of ``paths``, merged where they begin alike, as (tokens, parents)."""
     node_of_path: dict[Tokens, int] = {(): -1}
     for path in paths:
         for end in range(1, len(path) + 1):

@@ -1,8 +1,8 @@
 """The target's hidden states, for drafters that read them.
 
 A *feature* is the input of the target's LM head after a token: the hidden state after
-the last norm. A target pass gives the features of the tokens that it is fed. A drafter
-reads each one together with the next token::
+the last norm. A target pass returns the features of the tokens that it is fed. A
+drafter reads each feature together with the next token::
 
     position in the text  0      1      2      3
     token                 t0     t1     t2     t3
@@ -24,7 +24,7 @@ from speclib.errors import SpeclibError
 class Features(NamedTuple):
     """The features of consecutive tokens.
 
-    ``start``: the position of the first one. ``values``: [tokens, width].
+    ``start``: the position of the first token. ``values``: [tokens, width].
     """
 
     start: int
@@ -32,31 +32,31 @@ class Features(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position after the last one."""
+        """The position after the last token."""
         return self.start + len(self.values)
 
     def of_path(self, length: int, nodes: Sequence[int]) -> Features:
-        """The features of a text of ``length`` tokens and a path down the tree after
-        it.
+        """The features of a text's last tokens and of one path down the tree after it.
 
-        ``self`` has the features of the text's last tokens and of all nodes of the
-        tree.
+        ``length``: the text's length. ``self`` has the features of the text's last
+        tokens and of all nodes of the tree.
         """
         positions = list(range(self.start, length))
         positions += [length + node for node in nodes]
         return Features(self.start, self.values[[p - self.start for p in positions]])
 
     def before(self, kept: int, length: int) -> np.ndarray:
-        """The features read at positions ``kept`` ... ``length`` - 1.
+        """The features [positions, width] that a drafter reads at ``kept`` and later.
 
-        [positions, width]; zeros at position 0. Raises SpeclibError if one is missing.
+        The last position is ``length`` - 1. Position 0 has zeros. Raises SpeclibError
+        if a feature is missing.
         """
         first = max(kept, 1)
         if first <= self.start or length - 1 > self.end:
             raise SpeclibError(
                 f"the draft needs the features of tokens {first - 1} to {length - 2}, "
                 f"but got only {self.start} to {self.end - 1}: let it draft after "
-                "every pass of the target, or give it more features"
+                "every target pass, or give it more features"
             )
         values = self.values[first - 1 - self.start : length - 1 - self.start]
         if kept > 0:

@@ -1,7 +1,7 @@
 """Which tokens a KV cache holds, and how much of it a new text can reuse.
 
-All worlds use this class, with real and with simulated models, so all charge the same
-prefill and the same tokens for catching up. Knows no model.
+All worlds use this class, with real and with simulated models, so they all charge the
+same prefill and the same catch-up tokens. Knows no model.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from .text import Text
 class Prefix:
     """The tokens in a KV cache: exactly the tokens that were fed, in order.
 
-    ``fed``: the tokens cached now. ``count``: how many tokens were ever fed.
+    ``fed``: the tokens cached now. ``count``: how many tokens have been fed in all.
 
     For texts that share a log (see ``core.text``) it remembers how far the log and the
-    cache are known to agree, and compares only the rest. So the time of a match depends
-    on the number of new tokens, not on the text's length. Code that changes ``fed``
-    directly, except by appending, must call ``doubt``.
+    cache are known to agree, and compares only the rest. So the time for a comparison
+    depends on the number of new tokens, not on the text's length. Code that changes
+    ``fed`` directly, except by appending, must call ``doubt``.
     """
 
     def __init__(self) -> None:
@@ -32,8 +32,8 @@ class Prefix:
         """How many cached tokens can be reused for ``text``.
 
         ``last``: how many rows are wanted in addition to the one after the whole text.
-        A token has a row only if it is fed, so the last ``last`` + 1 tokens never
-        count.
+        A token has a row only if it is fed, so the last ``last`` + 1 tokens are never
+        reused.
         """
         longest = min(len(self.fed), len(text) - last - 1)
         known = self._known_of(text)
@@ -49,12 +49,12 @@ class Prefix:
         return kept
 
     def move(self, text: Sequence[int], kept: int) -> None:
-        """Notes that the cache holds all of ``text``; ``kept`` tokens were reused."""
+        """Notes that all of ``text`` is cached; ``kept`` of its tokens were reused."""
         self.count += len(text) - kept
         self._replace(text, kept, len(text))
 
     def hold(self, text: Sequence[int], length: int) -> None:
-        """Notes that the cache holds the first ``length`` tokens of ``text``.
+        """Notes that the first ``length`` tokens of ``text`` are cached.
 
         They do not count as fed.
         """
@@ -70,7 +70,7 @@ class Prefix:
         self._agreed = min(self._agreed, length)
 
     def _replace(self, text: Sequence[int], kept: int, length: int) -> None:
-        """Replaces all but ``kept`` tokens by ``text``'s, up to ``length``."""
+        """Keeps ``kept`` tokens, and continues with ``text``'s up to ``length``."""
         self.doubt(kept)
         self.fed[kept:] = text[kept:length]
         self._note(text, length)
@@ -94,7 +94,7 @@ class Prefix:
 def first_difference(cached: Sequence[int], wanted: Sequence[int]) -> int:
     """The first index at which two lists of equal length differ; the length if none.
 
-    By bisection, since comparing slices is fast.
+    Uses bisection, since comparing slices is fast.
     """
     shortest = 0
     longest = len(wanted)

@@ -1,8 +1,9 @@
-"""Penalties and bans: make tokens less likely because of the text before them.
+"""Penalties and bans, which make tokens less likely or impossible.
 
 All of them are pure functions of the text before a position. So a row is the same in
-every pass that computes it: over one token or a window, with drafts that are accepted
-later or never. No counts are kept between passes, so nothing has to be undone.
+every pass that computes it, whether the pass covers one token or a window, and whether
+or not its drafts are accepted. No counts are kept between passes, so nothing has to be
+undone.
 
 Knows no model and no method.
 """
@@ -26,19 +27,19 @@ Logits = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Penalties:
-    """Changes logits before the temperature does.
+    """Changes to the logits, made before the temperature is applied.
 
     repetition       the logits of tokens in the text, prompt included, are divided by
                      this if positive, else multiplied; 1: off
     presence         is subtracted for tokens in the new text; 0: off
     frequency        is subtracted for each occurrence in the new text; 0: off
     prompt_length    where the new text begins
-    shortest         no token of ``ends`` follows a text of fewer tokens
+    shortest         the tokens ``ends`` are banned after a text of fewer tokens
     suppressed       tokens that are never written
 
     Source: repetition: Keskar et al. 2019, "CTRL", section 4.1, as in transformers;
-    presence, frequency: OpenAI's API, as in vLLM. They are applied in this order, then
-    the bans, as in both.
+    presence, frequency: OpenAI's API, as in vLLM. As in both libraries, penalties are
+    applied in this order, then the bans.
     """
 
     repetition: float = 1.0

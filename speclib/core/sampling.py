@@ -1,6 +1,6 @@
 """Samplers, coins and drafted tokens: everything that chance decides.
 
-Symbols, spelled once for every method:
+Symbols, defined once for all methods:
   p        the target's distribution of the next token, shape [V]
   q        the draft's distribution that a drafted token was drawn from, shape [V]
   gamma    draft length: tokens proposed per drafting operation
@@ -8,10 +8,10 @@ Symbols, spelled once for every method:
   t_draft, t_target   seconds of one forward pass of the draft, of the target
   c        cost ratio: t_target / t_draft
 
-Randomness is keyed, not streamed. The only door is ``coins.choose``: it inverts the
-distribution's cumulative sum at a number u that depends on (seed, request, position,
-role, index) alone. No other code sees u. So a test can hold u as an interval instead of
-a number and enumerate every outcome exactly (``speclib.worlds.enumerator``).
+Randomness is keyed, not streamed. The only way to draw is ``coins.choose``. It inverts
+the distribution's cumulative sum at a number u, which depends only on (seed, request,
+position, role, index). No other code sees u. So a test can replace the number by an
+interval and enumerate every outcome exactly (``speclib.worlds.enumerator``).
 
 Knows no time, device or model.
 """
@@ -42,7 +42,7 @@ ENTRIES_AT_ONCE = 1 << 16  # logits that are shaped together
 THRESHOLDS = (*(2.0**-power for power in range(2, 26, 2)), 0.0)
 DISTANCES = (2, 4, 8, 16, 32)
 
-LARGE_VOCAB = 8192  # tokens; from this size on a distribution is summed by blocks
+LARGE_VOCAB = 8192  # tokens; from this size on, a distribution is summed in blocks
 BLOCK = 1024  # tokens
 
 
@@ -50,8 +50,8 @@ BLOCK = 1024  # tokens
 class Sampler:
     """Turns logits into a distribution.
 
-    Greedy decoding is a distribution too, a one-hot one. So code that tests or draws
-    tokens never has to ask for the mode.
+    Greedy decoding is a one-hot distribution. So code that tests or draws tokens never
+    has to check the mode.
 
     ``temperature``: 0 (greedy) or more. ``top_k``: 0 (off) or more. ``top_p``: above 0,
     up to 1 (off). They are applied in this order, as in transformers, and to the
@@ -70,7 +70,7 @@ class Sampler:
 
     @property
     def greedy(self) -> bool:
-        """Whether it always takes the likeliest token."""
+        """Whether it always chooses the likeliest token."""
         return self.temperature == 0
 
     def __call__(
@@ -110,7 +110,7 @@ class Sampler:
                 _keep_nucleus(row, self.top_p)
 
     def _temper(self, logits: Rows, scores: Rows) -> None:
-        """Writes logits over the temperature, with each row's largest shifted to 0."""
+        """Writes logits / temperature, each row shifted so that its largest is 0."""
         smallest = np.finfo(logits.dtype).tiny  # below it, division would give 0 / 0
         temperature = max(float(self.temperature), float(smallest))
         with np.errstate(over="ignore"):
@@ -122,7 +122,7 @@ class Sampler:
 def _ban_all_but_top_k(row: Row, top_k: int) -> None:
     """Bans every score below the ``top_k``-th best; ties with it stay.
 
-    The best score is 0. If enough scores are near it, only these are searched.
+    The best score is 0. If enough scores are near it, only they are searched.
     """
     candidates = row
     for distance in DISTANCES:
@@ -152,20 +152,20 @@ def _keep_nucleus(row: Row, top_p: float) -> None:
 
 
 def _nucleus_masses(row: Row, top_p: float) -> Row:
-    """The masses of the tokens that ``top_p`` keeps of ``row`` [V], in falling order.
+    """The masses of the tokens in ``row`` [V] that ``top_p`` keeps, in falling order.
 
-    In that order a token stays if the mass before it is below ``top_p``.
+    In that order a token is kept if the mass before it is below ``top_p``.
 
     Only the masses above a threshold are sorted. The threshold is lowered until the
-    last of them does not stay, or until they are all masses. The result is the same as
-    from sorting the whole row, to the last bit:
+    last of these masses is not kept, or until they are all masses. The result equals
+    that of sorting the whole row, to the last bit:
 
     - Masses above the threshold come before all others. So they are the beginning of
-      the whole order, and since each cumulative sum adds one mass to the one before,
+      the whole order, and since each cumulative sum adds one mass to the previous sum,
       their sums are the beginning of the whole row's sums.
     - Along the order the sums never fall and the masses never rise. So a sum minus its
       own mass never falls either: rounding never reverses the order of two numbers.
-      After the first token that does not stay, no other stays.
+      After the first token that is not kept, no other is kept.
     - The order of equally likely tokens changes no sum.
     """
     largest = row.max()
@@ -225,7 +225,7 @@ def invert(dist: Row, u: float) -> int:
     """The first token whose cumulative mass exceeds ``u``; never one without mass.
 
     ``dist``: [V], not negative. The cumulative sum is computed in float64, token by
-    token. A long one is summed by blocks, with the same token as result.
+    token. A long distribution is summed in blocks, which gives the same token.
     """
     if len(dist) >= LARGE_VOCAB:
         token = _invert_by_blocks(dist, u)
@@ -242,13 +242,13 @@ def invert(dist: Row, u: float) -> int:
 def _invert_by_blocks(dist: Row, u: float) -> int | None:
     """Like ``invert``; None if the result depends on how sums are rounded.
 
-    It sums whole blocks, and token by token only in the block with the result.
+    It sums whole blocks, and single tokens only in the block that has the result.
 
     A float64 sum of V numbers that are not negative is off by at most V * 2**-53 of
     the sum, in any order of addition. So an edge between two tokens here and in
     ``invert`` differs by at most twice that. ``u`` times the whole sum differs by the
     same plus a little rounding. If ``u`` is farther than 8 * V * 2**-53 from both edges
-    of a token, both agree. It nearly always is: with V = 152,000 that is 1e-10.
+    of a token, both agree. It nearly always is: with V = 152,000 this margin is 1e-10.
     """
     starts = np.arange(0, len(dist), BLOCK)
     until_block = np.cumsum(np.add.reduceat(dist, starts, dtype=np.float64))
@@ -275,8 +275,8 @@ def _invert_by_blocks(dist: Row, u: float) -> int | None:
 class Drafted(NamedTuple):
     """A drafted token, and the exact q it was drawn from.
 
-    ``operation`` and ``nth`` say where it is in the trace: the id of the event, and its
-    index among the event's tokens.
+    ``operation`` and ``nth`` locate it in the trace: the id of the event, and the
+    token's index in that event.
     """
 
     token: int
@@ -312,7 +312,7 @@ def residual(p: Row, q: Row) -> Row:
 
 
 def scaled(row: Row, likeliest: int, factor: float) -> Row:
-    """``row`` [V] with its ``likeliest`` tokens scaled by ``factor``, renormalised.
+    """``row`` [V], its top ``likeliest`` tokens scaled by ``factor``, renormalised.
 
     Among equally likely tokens, the smallest ids come first.
     """

@@ -1,4 +1,4 @@
-"""Checks of a user's settings, with the same wording for all."""
+"""Checks a user's settings, and words all errors alike."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def require_one_of(name: str, value: object, known: tuple[object, ...]) -> None:
 
 
 def end_token_set(eos: EndTokens) -> frozenset[int]:
-    """The tokens that end a text, as a set; raises BadValue if one is no token id."""
+    """The tokens that end a text, as a set; raises BadValue for a wrong token id."""
     tokens = [eos] if isinstance(eos, int) else list(eos)
     for token in tokens:
         require_counts(0, eos=token)

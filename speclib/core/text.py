@@ -30,10 +30,10 @@ Tokens: TypeAlias = tuple[int, ...]  # token ids, in the order of the text
 class Text(Sequence[int]):
     """The first ``shared`` tokens of ``log``, then ``tail``.
 
-    It can be used like the tuple of its tokens: it is equal to that tuple and has the
-    same hash; a slice is a tuple. ``log`` may grow, but its tokens never change.
+    It behaves like the tuple of its tokens: it equals that tuple and has the same hash,
+    and a slice is a tuple. ``log`` may grow, but its tokens never change.
 
-    It has no subclasses, so ``type(text) is Text`` is enough to recognise one.
+    There are no subclasses, so ``type(text) is Text`` is enough to recognise a Text.
     isinstance takes four times as long, since Sequence is an abstract class.
     """
 
@@ -117,7 +117,7 @@ def as_text(tokens: Sequence[int]) -> AnyText:
 
 
 def first_tokens(text: AnyText, length: int) -> AnyText:
-    """The first ``length`` tokens of ``text``, a Text if it is one."""
+    """The first ``length`` tokens of ``text``, as a Text if ``text`` is one."""
     if type(text) is not Text:
         return text[:length]
     if length < text.shared:
@@ -128,7 +128,7 @@ def first_tokens(text: AnyText, length: int) -> AnyText:
 def begins_with(text: AnyText, start: AnyText) -> bool:
     """Whether ``text`` begins with ``start``.
 
-    If both are of one request, only the tokens beyond their common log are compared.
+    If both belong to one request, only the tokens beyond their common log are compared.
     """
     known = 0
     if type(text) is Text and type(start) is Text and text.log is start.log:
@@ -140,8 +140,8 @@ def begins_with(text: AnyText, start: AnyText) -> bool:
 class TextMessage(NamedTuple):
     """The part of a text that its receiver lacks.
 
-    ``start``: how many tokens of the log the receiver has; 0: it starts another log.
-    ``new``: the next tokens of the log. ``shared``, ``tail``: the Text's.
+    ``start``: how many tokens of the log the receiver has; 0: a new log starts.
+    ``new``: the next tokens of the log. ``shared``, ``tail``: see ``Text``.
     """
 
     start: int
@@ -151,9 +151,9 @@ class TextMessage(NamedTuple):
 
 
 class TextSender:
-    """Keeps track of one receiver's part of the log, so that only the rest is sent.
+    """Tracks how much of the log one receiver has, so that only the rest is sent.
 
-    A log's tokens never change, so their number is enough.
+    A log's tokens never change, so it is enough to count them.
     """
 
     def __init__(self) -> None:

@@ -1,15 +1,15 @@
 """How drafted tokens are tested against the target's distributions.
 
-There are three rules. Two of them exist for drafts in a line and for drafts in a tree:
+There are three rules. Two of them test drafts in a line and drafts in a tree:
 
-                    a line          a tree
+                    in a line       in a tree
     ratio test      verify          verify_tree   draft by draft; equal in distribution
-    block test      verify_block    -             keeps most; equal in distribution
+    block test      verify_block    -             keeps the most; equal in distribution
     exact match     match           match_tree    the target's own draws
 
 Row i of ``rows`` is p after the committed text and i drafted tokens; in a tree, row 0
-follows the text and row i + 1 follows node i. ``world`` provides its text, its coins
-and the marks that record in the trace what became of each draft.
+follows the text and row i + 1 follows node i. ``world`` provides its text and its
+coins, and records in the trace what became of each draft.
 
 Knows no model and no time.
 """
@@ -34,8 +34,8 @@ class Verified(NamedTuple):
     """The result of testing drafted tokens.
 
     ``accepted``: the drafted tokens that passed. ``extra``: one more token, or none.
-    After a rejection it is the replacement; if all were accepted and a row is left, it
-    is the target's own next token (the bonus).
+    After a rejection it is the replacement. If all drafts were accepted and a row is
+    left, it is the target's own next token (the bonus).
     """
 
     accepted: Tokens
@@ -89,8 +89,8 @@ def verify(
 
     A token x is accepted if its coin is below min(1, p(x)/q(x)), strictly. The test
     stops at the first rejection, and a draw from norm(max(0, p - q)) replaces that
-    token. If all are accepted and a row is left, the next token is drawn from it: with
-    nothing drafted, this is plain decoding.
+    token. If all are accepted and a row is left, the next token is drawn from that row.
+    So with nothing drafted, this is plain decoding.
 
     Source: Leviathan et al. 2023, Algorithm 1; PEARL section 2, equation 1.
     """
@@ -111,24 +111,24 @@ def verify(
 def verify_block(
     world: Writing, drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
 ) -> Verified:
-    """Tests ``drafted`` as one block: it reads all drafts before it decides.
+    """Tests ``drafted`` as one block: reads all drafts before it decides.
 
     The weight of a prefix is the product of its ratios p(x)/q(x), capped at 1 after
-    each. Each prefix passes or fails by itself, and the longest one that passes is
-    kept. The whole block passes with probability weight; a shorter prefix with
-    S / (S + 1 - weight), where S is the sum of max(0, weight * p - q) over the tokens
-    that may follow it. After a shorter prefix the next token is drawn from
+    each. Each prefix passes or fails by itself, and the longest prefix that passes is
+    kept. The whole block passes with probability weight. A shorter prefix passes with
+    probability S / (S + 1 - weight), where S is the sum of max(0, weight * p - q) over
+    the tokens that may follow it. After a shorter prefix the next token is drawn from
     norm(max(0, weight * p - q)). So a draft that the ratio test would reject can be
-    kept because of the drafts after it: on average it accepts no fewer tokens than the
-    ratio test, and no rule accepts more.
+    kept because of the drafts after it. On average the block test accepts no fewer
+    tokens than the ratio test, and no rule accepts more.
 
-    Every draft affects what is kept. So a position that is drafted again needs a coin
-    that was not used before, since its first draft was read (see ``drafting_attempt``).
-    For the same reason a single coin decides the length: the first position's, which is
-    never tested again.
+    Every draft affects what is kept. So a position that is drafted again needs a new
+    coin, since its first draft was read (see ``drafting_attempt``). For the same reason
+    a single coin decides the length: the first position's, which is never tested again.
 
     Source: Sun et al. 2024, "Block Verification Accelerates Speculative Decoding",
-    Algorithm 2; its coins for each prefix are one choice here, with the same odds.
+    Algorithm 2. It has a coin for each prefix; here a single coin chooses the prefix,
+    with the same probabilities.
     """
     tested = min(len(drafted), len(rows))
     weights = beginning_weights(drafted[:tested], rows)
@@ -151,7 +151,7 @@ def verify_block(
 def beginning_weights(
     drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
 ) -> list[float]:
-    """The product of p(x)/q(x) over the first 0, 1, 2 ... drafts, capped at 1 each."""
+    """The products of p(x)/q(x) over the first 0, 1, 2 ... drafts; see verify_block."""
     weights = [1.0]
     for draft, p in zip(drafted, rows, strict=False):
         ratio = float(p[draft.token]) / float(draft.q[draft.token])
@@ -224,7 +224,7 @@ def _is_accepted(
 
 
 def _bonus(world: Writing, accepted: Tokens, rows: Rows | Sequence[Row]) -> Tokens:
-    """The target's own token after all that were accepted, if there is a row for it."""
+    """The target's own token after all accepted ones, if a row is left for it."""
     if len(rows) <= len(accepted):
         return ()
     position = len(world.text) + len(accepted)
@@ -251,12 +251,11 @@ def verify_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
 
     At each position the candidates are tried in order. x is accepted with probability
     min(1, p(x)/q(x)), strictly. After each rejection, p becomes norm(max(0, p - q)). If
-    all fail, the token is drawn from what is left of p; if there are no candidates,
-    from p itself.
+    none is accepted, the token is drawn from the current p.
 
-    Lossless if each q is the distribution that its token was drawn from, given its
-    earlier siblings; several independent draws from one q qualify, too. In the trace a
-    position counts once, as in ``match_tree``.
+    The test is lossless if each q is the distribution that its token was drawn from,
+    given its earlier siblings; several independent draws from one q also qualify. In
+    the trace a position counts once, as in ``match_tree``.
 
     Source: Yang et al. 2024, "Multi-Candidate Speculative Decoding"; Jeon et al. 2024,
     "Recursive Speculative Decoding".
@@ -291,8 +290,8 @@ def match_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
     candidate with this token is accepted. The output is plain decoding's, token for
     token, at any temperature.
 
-    In the trace a position counts once: with the accepted candidate, or else with the
-    first one as rejected. Its siblings were never needed.
+    In the trace a position counts once: its accepted candidate, or else its first
+    candidate, as rejected. The others were never needed.
     """
     accepted: Tokens = ()
     node = TEXT
@@ -315,17 +314,16 @@ def match_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
 
 
 def _mark_rejected(world: Writing, tree: CandidateTree, candidates: list[int]) -> None:
-    """Marks the first candidate of a position as rejected, on behalf of them all."""
+    """Marks a position's first candidate as rejected; the others are not marked."""
     if candidates:
         world.mark(tree.drafted[candidates[0]], "rejected")
 
 
 def offer(world: TakesGuesses, paths: Iterable[Tokens]) -> CandidateTree:
-    """The tree of ``paths`` as candidates after the world's text, without a draft
-    model.
+    """Makes ``paths`` a tree of candidates after the world's text.
 
-    Each path is cut before its first end token, and before the last token of the
-    limit, which is left to the target.
+    No draft model is needed. Each path is cut before its first end token, and before
+    the last token that the limit allows, which is left to the target.
     """
     fitting = [_fitting(world, path) for path in paths]
     tokens, parents = merged(fitting)

@@ -10,10 +10,10 @@ token that a pass is fed; ``per_kept``, seconds for each cached token that it re
 ``once``, seconds per operation regardless of its number of passes. They are added to
 ``forward``.
 
-The optional section ``fuzzy`` describes draft passes that give several layers one
-input, in groups of ``lp_size`` of the draft's ``layers``.
+The optional section ``fuzzy`` describes draft passes in which several layers share an
+input: groups of up to ``lp_size`` of the draft's ``layers``.
 
-The optional section ``shared`` says that the draft runs on the target's devices.
+The optional section ``shared`` means that the draft runs on the target's devices.
 ``stages`` is the number of these devices, which compute the target one after the other.
 ``move`` is [[tokens, seconds], ...] for moving the draft's KV cache from one device to
 another.
@@ -51,12 +51,12 @@ MANY = 1 << 20  # tokens; no pass is fed more
 
 @dataclass(frozen=True)
 class Curve:
-    """Seconds of a pass by the numbers of tokens that it is fed and finds cached.
+    """Seconds of a pass, given how many tokens it is fed and how many are cached.
 
     ``forward``: (tokens, seconds), tokens rising. ``prefill``: seconds of a text's
-    first pass; None: the same as any other. Added to ``forward`` are ``per_token``
-    seconds for each token fed and ``per_kept`` for each cached one; an operation takes
-    ``once`` in addition to its passes.
+    first pass; None: the same as any other. Each token fed adds ``per_token`` seconds,
+    and each cached token ``per_kept``. An operation takes ``once`` in addition to its
+    passes.
     """
 
     forward: tuple[tuple[int, float], ...]
@@ -93,7 +93,7 @@ class Curve:
         return y0 + (y1 - y0) * (fed - x0) / (x1 - x0)
 
     def lengthened(self, share: float) -> Curve:
-        """Each pass longer by ``share`` of one for every token beyond the first."""
+        """The curve if each token after the first adds ``share`` of a 1-token pass."""
         seconds_of = {**dict(self.forward), MANY: self(MANY)}
         points = []
         for tokens, seconds in seconds_of.items():
@@ -104,11 +104,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class Fuzzy:
-    """Layer-parallel passes of a draft, measured at one group size.
+    """The layer-parallel passes of a draft, measured at one group size.
 
-    ``curve`` is for groups of up to ``lp_size`` of the draft's ``layers``. For other
-    sizes we assume that each layer that joins a group saves the same time, since only
-    one size was measured.
+    ``curve`` is for groups of up to ``lp_size`` of the draft's ``layers``. Only this
+    size was measured. For other sizes we assume that each layer that joins a group
+    saves the same time.
 
     Source: EasySpec, equation 5, with T_add included in a layer's saving.
     """
@@ -130,7 +130,7 @@ class Fuzzy:
 class Step(NamedTuple):
     """A part of an operation that keeps one device busy for ``seconds``.
 
-    ``stage``: the target's stage on that device; the step waits while another operation
+    ``stage``: the target's stage on that device. The step waits while another operation
     computes there. None: the operation has its own device, or no device computes.
     """
 
@@ -148,18 +148,18 @@ class Shared:
     the first. Then the KV cache is moved, and the other passes run on the first device,
     while the target ends on the last. At the end the cache is moved back.
 
-    ``move``: seconds of moving the cache, by its tokens.
+    ``move``: seconds to move the cache, by its number of tokens.
 
     Source: PEARL, Appendix G.
     Differences from the paper: it does not say how the last device gets the cache of
-    the tokens that were fed on the first; here that is moved back.
+    the tokens that were fed on the first. Here the cache is moved back.
     """
 
     stages: int
     move: Curve
 
     def target_steps(self, passes: Sequence[float]) -> list[Step]:
-        """The steps of target passes; ``passes``: the seconds of each."""
+        """The steps of target passes; ``passes``: the seconds of each pass."""
         steps = []
         for seconds in passes:
             for stage in range(self.stages):
@@ -167,9 +167,9 @@ class Shared:
         return steps
 
     def draft_steps(self, passes: Sequence[float], tokens: int) -> list[Step]:
-        """The steps of draft passes, after which the cache holds ``tokens``.
+        """The steps of draft passes, after which ``tokens`` tokens are cached.
 
-        ``passes``: the seconds of each.
+        ``passes``: the seconds of each pass.
         """
         on_the_last = ceil(len(passes) / 2)
         steps = [Step(seconds, self.stages - 1) for seconds in passes[:on_the_last]]
@@ -202,7 +202,7 @@ class Latency:
 
     ``fuzzy``: draft passes in which layers share an input; None: they take as long as
     exact ones. ``shared``: how draft and target share devices; None: each has its own.
-    ``message``: the network's delay. ``name``: the file's.
+    ``message``: the network's delay. ``name``: the file's name.
     """
 
     draft: Curve
@@ -215,7 +215,7 @@ class Latency:
     @classmethod
     @checked
     def ratio(cls, c: Ratio, target: Seconds = 1.0) -> Latency:
-        """The same seconds for every pass, prefill included; t_target / t_draft = c."""
+        """Constant pass times, prefill included, with t_target / t_draft = ``c``."""
         draft_seconds = target / c
         return cls(
             draft=Curve(((1, draft_seconds),)),
@@ -225,7 +225,7 @@ class Latency:
 
     @checked
     def sharing(self, stages: Annotated[int, Whole(least=2, most=64)]) -> Latency:
-        """The same with the draft on the devices of a target with ``stages`` stages.
+        """The same latency, with the draft on the devices of the target's ``stages``.
 
         Moving the KV cache takes as long as before, or no time if devices were not
         shared.
@@ -235,12 +235,12 @@ class Latency:
 
     @checked
     def over_network(self, draft: Wait, target: Wait) -> Latency:
-        """The same with these seconds for a message to the draft, and to a target."""
+        """The same latency, with these seconds for a message to the draft or target."""
         return replace(self, message=Message(draft, target))
 
     @checked
     def lengthened(self, share: Wait) -> Latency:
-        """Each pass longer by ``share`` of one for every token beyond the first."""
+        """The same latency, with every curve ``lengthened``; see Curve."""
         if not share:
             return self
         fuzzy = self.fuzzy
@@ -262,8 +262,8 @@ class Latency:
         """t_target / t_draft for passes that are fed one token per request."""
         return self.target.of_tokens(batch) / self.draft.of_tokens(batch)
 
-    def drafts_beside_a_pass(self, batch: int = 1) -> float:
-        """How many draft passes take as long as a target pass, including messages.
+    def drafts_per_target_pass(self, batch: int = 1) -> float:
+        """How many draft passes fit into a target pass, messages included.
 
         ``batch``: the number of requests; a pass is fed one token of each.
         """
@@ -276,9 +276,9 @@ class Latency:
         return self.message.draft if is_draft else self.message.target
 
     def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
-        """Seconds of an operation that kept and fed these numbers of tokens.
+        """Seconds of an operation that reused ``kept`` cached tokens and fed ``fed``.
 
-        If devices are shared, it may also have to wait for others.
+        If devices are shared, it may also have to wait for other operations.
         """
         if self.shared:
             return sum(step.seconds for step in self.steps(device, op, kept, fed))
@@ -293,8 +293,8 @@ class Latency:
     ) -> float:
         """Seconds of several requests' operations that a device runs together.
 
-        All first passes become one pass, which is fed all their tokens and finds all
-        their cached ones; so do all second passes, and so on. An operation with fewer
+        All first passes are merged into one pass, with all their fed and all their
+        cached tokens; so are all second passes, and so on. An operation with fewer
         passes takes no part in the later ones. If a text starts, the pass takes no less
         than ``prefill``.
 
@@ -304,8 +304,8 @@ class Latency:
         """
         if self.shared:
             raise BadValue(
-                "draft and target share devices in this latency: several requests at a "
-                "time are not modelled for that; decode them one at a time"
+                "draft and target share devices in this latency, which is not modelled "
+                "for several requests at a time: decode them one at a time"
             )
         exact = self._curve_of(device)
         queues = [chain.from_iterable(p.each() for p in own) for own in operations]
@@ -317,7 +317,7 @@ class Latency:
         return total
 
     def _seconds_of_merged(self, exact: Curve, passes: Sequence[Pass]) -> float:
-        """Seconds of one pass that combines these."""
+        """Seconds of one pass that merges these ``passes``."""
         later = [each for each in passes if each.kept]
         seconds = 0.0
         if later:
@@ -348,7 +348,7 @@ class Latency:
         return self.shared.target_steps(passes)
 
     def _seconds_of(self, exact: Curve, forward: Pass) -> float:
-        """Seconds of a model's passes; ``exact``: the curve of its exact ones."""
+        """Seconds of a model's passes; ``exact``: the curve of its exact passes."""
         if self.fuzzy and forward.lp:
             each = self.fuzzy.seconds(exact, forward.lp, forward.fed)
             return forward.times * each
@@ -372,7 +372,7 @@ def load_latency(name: str) -> Latency:
     >>> round(speclib.load_latency("pearl/llama2-7-70").c, 2)
     5.42
 
-    Your own file's path ends with .toml, like the files that `make gpu-check` writes.
+    The path must end with .toml; `make gpu-check` writes such files.
     """
     folder = DATA / "latency"
     own = Path(name)

@@ -11,15 +11,15 @@ LayerGroup = range  # consecutive layers by number, counted from 0
 
 
 def group_layers(layers: int, size: int) -> tuple[LayerGroup, ...]:
-    """Groups ``layers`` layers, in order, so that up to ``size`` share an input.
+    """Groups ``layers`` layers in order, up to ``size`` to a group.
 
-    The first layer is alone, since its output differs much from the embeddings that it
-    reads. A first group of min(size, 3) follows, then groups of ``size``, the last of
-    which may be smaller. The last layer is alone::
+    The layers of a group share an input. The first layer is alone, since its output
+    differs a lot from the embeddings that it reads. A group of min(size, 3) follows,
+    then groups of ``size``, the last of which may be smaller. The last layer is alone::
 
         group_layers(10, 4)     0 | 1 2 3 | 4 5 6 7 | 8 | 9
 
-    Source: EasySpec, Table 6; all its five rows follow this rule.
+    Source: EasySpec, Table 6; all five of its rows follow this rule.
     """
     starts = range(1 + min(size, 3), layers - 1, size)  # after the first group
     ends = sorted({0, 1, *starts, max(1, layers - 1), layers})

@@ -1,10 +1,10 @@
 """Pairs: a target, a draft, and the devices they run on. Files under ``data/pairs``.
 
 A model is ``zoo/<name>`` (embedded), ``fetched/<name>`` (from `speclib fetch`),
-``toy``, a folder, a hub id, or a .gguf. A ``shape`` dilates it: it has the same logits
-at the cost of a larger architecture. ``like`` dilates it to the exact shape of a
-published model. ``runtime`` says what computes it. This module describes models;
-``models.open_pair`` builds them.
+``toy``, a folder, a hub id, or a .gguf. A ``shape`` dilates it: its logits stay the
+same, at the cost of a larger architecture. ``like`` dilates it to the exact shape of a
+published model. ``runtime`` is the library that computes it. This module describes
+models; ``models.open_pair`` builds them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .toml_files import names_under, read_toml, toml_path
 # A pass over more tokens than this would cost more than it could ever save.
 FixedRows: TypeAlias = Annotated[int, Whole(least=1, most=4096)]
 
-# How many slots a cache has at first; at least the default.
+# The initial number of slots of a cache; at least the default.
 FirstRoom: TypeAlias = Annotated[int, Whole(least=256, most=1 << 20)]
 
 EXTRA = ("llama_cpp", "gguf")  # what the extra llamacpp installs
@@ -49,7 +49,8 @@ OF_WEIGHTS = OF_TORCH | {"shape", "quantization"}
 
 
 def _as_text(value: object) -> object:
-    """A path as absolute text, so that it is no hub id; "~" is the home folder."""
+    """Makes a path absolute, so that it is not taken for a hub id; "~" is the home
+    folder."""
     if isinstance(value, Path):
         return str(value.expanduser().absolute())
     if isinstance(value, str) and value.startswith("~"):
@@ -81,20 +82,20 @@ class ModelSpec(BaseModel):
                   "replicas", a whole copy on each, which draft in turns (see
                   models.parallel.replicas)
     fixed_rows    how many tokens every pass is fed, even if fewer are new: then the
-                  same text has the same bits in every method (see models.fixed_rows);
-                  None: only the new ones
+                  same text gives the same bits in every method (see models.fixed_rows);
+                  None: only the new tokens
     recorded      with fixed_rows on a GPU: a pass is recorded once and then repeated by
-                  the GPU alone (see models.recorded_pass). Off by default: only an H100
-                  and an H200 have shown so far that it is exact
+                  the GPU alone (see models.recorded_pass). Off by default: so far it
+                  has been shown to be exact only on an H100 and an H200
     first_room    with fixed_rows: how many slots of the cache every pass reads, until a
                   text needs more; None: 256. When a text outgrows them, its passes are
                   recorded again, so give enough for most texts. A multiple of 8 suits
                   the kernels
-    head          for a draft: use the model's EAGLE head (see models.eagle_head) from
-                  its folder instead of the model itself; the shape is the head's
+    head          for a draft: use the EAGLE head (see models.eagle_head) in the model's
+                  folder instead of the model itself; the shape is the head's
     mask          for a draft trained to write all its tokens in one pass, like PARD's:
-                  the id of the token that takes the place of each one until it is
-                  written (see operations.propose)
+                  the id of the placeholder for a token that is not yet written (see
+                  operations.propose)
     alpha, vocab, seed, words, context
                   for a toy, see Toy
     """
@@ -118,7 +119,7 @@ class ModelSpec(BaseModel):
     context: Count = 1 << 14
 
     @model_validator(mode="after")
-    def _check_that_all_counts(self) -> Self:
+    def _refuse_idle_settings(self) -> Self:
         """Raises ValueError for settings without effect on this kind of model."""
         if self.is_toy:
             idle = OF_WEIGHTS
@@ -139,7 +140,7 @@ class ModelSpec(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _check_that_all_fits(self) -> Self:
+    def _refuse_contradictions(self) -> Self:
         """Raises ValueError for settings that contradict each other."""
         for name in ("recorded", "first_room"):
             if getattr(self, name) and self.fixed_rows is None:
@@ -154,11 +155,11 @@ class ModelSpec(BaseModel):
                 "of one shape; leave it out, or leave out spread and head"
             )
         if self.head and self.spread != "blocks":
-            raise ValueError("head = true with a spread: a head is in one place")
+            raise ValueError("head = true with a spread: a head runs in one place")
         if self.like is not None:
             if self.shape is not None or self.head:
                 raise ValueError(
-                    f"like is {self.like!r} with a shape or a head: give one of them"
+                    f"like is {self.like!r} with a shape or a head: give one of the two"
                 )
             load_shape(self.like)  # fails here, and not later in a worker
         for word in self.words:
@@ -202,17 +203,18 @@ class ModelSpec(BaseModel):
 
 
 class Pair(BaseModel):
-    """A target and a draft; a token id that both have means the same in both.
+    """A target and a draft. A token id that both have must mean the same in both.
 
     Either may have tokens that the other lacks: see ``models.vocabulary``.
 
     ``latency``: the latency file for virtual and emulated runs. ``stands_for``: the
-    models in a paper that the pair is a stand-in for. ``datastore``: a text file, or a
-    folder of them, that REST searches (see ``data.retrieval``); None: our own tasks.
+    models of a paper, if the pair is a stand-in for them. ``datastore``: a text file,
+    or a folder of them, that REST searches (see ``data.retrieval``); None: our own
+    tasks.
 
-    ``fitted``: whether `python -m speclab fit` may choose the draft's size on a
-    machine so that c equals that of ``latency``. If it is the name of a pair, the draft
-    has the size fitted for that pair.
+    ``fitted``: whether `python -m speclab fit` may choose the draft's size, so that c
+    on a machine equals the c of ``latency``. If it is the name of a pair, the draft has
+    the size fitted for that pair.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -228,7 +230,7 @@ class Pair(BaseModel):
 
     @model_validator(mode="after")
     def _check_toys(self) -> Self:
-        """A toy's partner must be a toy, with the same vocabulary and no datastore."""
+        """Raises ValueError for a toy with a wrong partner, or with a datastore."""
         if self.target.is_toy != self.draft.is_toy:
             raise ValueError(
                 f"the target is {self.target.model!r} and the draft "
@@ -248,7 +250,7 @@ class Pair(BaseModel):
 
     @model_validator(mode="after")
     def _check_how_the_draft_writes(self) -> Self:
-        """Only a draft may have a mask or a head, not both, and its own target's."""
+        """Raises ValueError unless only the draft has a mask or its target's head."""
         target, draft = self.target, self.draft
         if target.mask is not None or target.head:
             raise ValueError(
@@ -269,7 +271,7 @@ class Pair(BaseModel):
         return self
 
     def with_draft_shape(self, shape: tuple[int, int, int, int]) -> Pair:
-        """The same with a draft of this shape: layers, width, heads and ffn."""
+        """The same pair, with a draft of this shape: layers, width, heads and ffn."""
         draft = self.draft.model_copy(update={"shape": tuple(shape)})
         return self.model_copy(update={"draft": draft})
 
@@ -285,16 +287,16 @@ class Pair(BaseModel):
         recorded: bool = False,
         first_room: FirstRoom | None = None,
     ) -> Pair:
-        """The same, with a target that is fed ``count`` tokens in every pass.
+        """The same pair, with a target that is fed ``count`` tokens in every pass.
 
         Then the greedy outputs of all methods are equal in bfloat16, too. ``draft``:
-        how many tokens every draft pass is fed; None leaves it as it is, since a draft
-        may differ in the last bit: it is tested anyway. With 1 a prompt is read token
-        by token.
+        how many tokens every draft pass is fed. None leaves the draft as it is: its
+        rows may differ in the last bit, because its tokens are tested anyway. With 1, a
+        prompt is read token by token.
 
         ``recorded``: a GPU records these passes and repeats them alone. Otherwise it
-        waits for the CPU, which launches a pass kernel by kernel; and if only one of
-        the two models waits, c = t_target / t_draft says nothing about the models.
+        waits for the CPU, which launches a pass kernel by kernel. If only one of the
+        two models waits, c = t_target / t_draft says nothing about the models.
 
         ``first_room``: how many tokens a text plus one pass may have before passes of
         these models are recorded again; None: 256.
@@ -349,7 +351,7 @@ def pair_of(pair: Pair | str | None) -> Pair:
 
 
 def pairs() -> dict[str, str]:
-    """The name of each pair under data/pairs -> what it can write.
+    """Maps the name of each pair under data/pairs to what the pair can write.
 
     >>> speclib.pairs()["smollm2"].split(":")[0]
     'whatever you ask in English'
@@ -363,17 +365,17 @@ def real_pair() -> str:
 
 
 def _writes(pair: Pair) -> str:
-    """What a pair can write, and what is needed for it."""
+    """What a pair can write, and how to get its models."""
     model = pair.target.model
     if pair.target.is_toy:
         return "numbers: it has no weights"
     if model.startswith("zoo/"):
-        return "simple text of the tasks that it has learnt; its models are embedded"
+        return "simple text for the tasks it was trained on; its models are embedded"
     fetched = Path(model)
     if fetched.parent == FETCHED:
-        how = "it is here" if fetched.is_dir() else f"speclib fetch {fetched.name}"
+        how = "fetched" if fetched.is_dir() else f"speclib fetch {fetched.name}"
         return f"whatever you ask in English: a small language model; {how}"
-    return f"what {model} writes, which the hub has"
+    return f"whatever {model} writes; the model is on the hub"
 
 
 @checked
@@ -393,7 +395,8 @@ def pair(
     ``target`` and ``draft``: folders (str or Path), hub ids, or dicts with the keys of
     a model in a pair file, such as {"model": ..., "spread": "tensors"}. One tokenizer
     may have tokens that the other lacks; an id that both have must mean the same in
-    both. ``settings``: the other keys of a pair, such as ``place`` and ``latency``.
+    both. ``settings``: the other keys of a pair file, such as ``place`` and
+    ``latency``.
     """
     target_keys = target if isinstance(target, dict) else {"model": target}
     draft_keys = draft if isinstance(draft, dict) else {"model": draft}

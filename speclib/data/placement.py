@@ -29,12 +29,12 @@ Places: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_check_places)]
 
 
 class Place(BaseModel):
-    """The places of each role's devices, and the CPU threads of each device.
+    """The places of each role's devices, and the number of CPU threads per device.
 
-    A place is ``core:N`` (a process pinned to that core), ``cpu`` or ``cuda:N``; or
-    alternatives, of which the machine's first available one is used: ``cuda:0|core:1``.
+    A place is ``core:N`` (a process pinned to that core), ``cpu`` or ``cuda:N``. It may
+    also list alternatives, such as ``cuda:0|core:1``: the first available one is used.
     ``servers`` are the places of target-2, target-3, ...; by default they take the
-    cores after the target's, and start over with the first when there are no more.
+    cores after the target's, and start over with the first core when none is left.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,7 +52,7 @@ class Place(BaseModel):
         return False
 
     def on_machine_with(self, gpus: int) -> Place:
-        """The same with all alternatives decided, for a machine with ``gpus`` GPUs."""
+        """The same places, chosen from the alternatives for ``gpus`` GPUs."""
         return Place(
             draft=_first_available(self.draft, gpus),
             target=_first_available(self.target, gpus),
@@ -91,7 +91,7 @@ def _first_available(places: tuple[str, ...], gpus: int) -> tuple[str, ...]:
 
 
 def _choose(alternatives: list[str], gpus: int) -> str:
-    """The first alternative that is no GPU or an existing one; else the last."""
+    """The first alternative that is not a GPU, or is one that exists; else the last."""
     *others, last = alternatives
     for place in others:
         if not place.startswith("cuda") or int(place.removeprefix("cuda:")) < gpus:

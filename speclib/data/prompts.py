@@ -1,4 +1,4 @@
-"""Prompts of all tasks: our own by name, or the official benchmark files in a folder.
+"""The prompts of all tasks, from our own files or from the official benchmark files.
 
 The official formats are
 
@@ -8,10 +8,10 @@ The official formats are
 - MT-bench and Spec-Bench: JSON lines with ``question_id``, ``category`` and ``turns``
 
 A HumanEval prompt is raw code, which the model continues (``Prompt.text``). Everything
-else is a chat. ``Prompt.input`` is what ``speclib.decode`` takes.
+else is a chat. ``Prompt.input`` is what to pass to ``speclib.decode``.
 
-Knows neither how a chat becomes tokens (the tokenizer's chat template does) nor whether
-an answer is right.
+Knows neither how a chat becomes tokens (the tokenizer's chat template does that) nor
+whether an answer is right.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MT_BENCH = (
 SPEC_BENCH = ("translation", "summarization", "qa", "rag")
 MATH_REASONING = "math_reasoning"  # Spec-Bench's GSM8K part; we have no prompts for it
 OFFICIAL_FILES = {"humaneval": "HumanEval.jsonl.gz", "gsm8k": "gsm8k_test.jsonl"}
-SPEC_BENCH_FILE = "spec_bench_question.jsonl"  # which has MT-bench's questions, too
+SPEC_BENCH_FILE = "spec_bench_question.jsonl"  # it also has MT-bench's questions
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Prompt:
 
     @property
     def input(self) -> str | list[dict[str, str]]:
-        """What ``speclib.decode`` takes: the raw text, or the chat's first question."""
+        """What to pass to ``speclib.decode``: raw text, or a chat's first question."""
         return self.text if self.text is not None else self.after()
 
     def after(self, *replies: str) -> list[dict[str, str]]:
@@ -78,7 +78,7 @@ class Prompt:
 def tasks() -> tuple[str, ...]:
     """The names of all tasks that we have prompts for.
 
-    ``mt_bench`` is its eight categories together.
+    ``mt_bench`` has the prompts of its eight categories.
     """
     mgsm = [f"mgsm_{language}" for language in LANGUAGES]
     return ("humaneval", "gsm8k", *mgsm, "mt_bench", *MT_BENCH, *SPEC_BENCH)
@@ -100,7 +100,7 @@ def load(
     wanted = len(prompts) if n is None else n
     if not 1 <= wanted <= len(prompts):
         raise BadValue(
-            f"asked for n={wanted} prompts of {task}, {path} holds {len(prompts)}: "
+            f"asked for n={wanted} prompts of {task}, {path} has {len(prompts)}: "
             f"choose 1 to {len(prompts)}"
         )
     return tuple(prompts[:wanted])
@@ -122,7 +122,7 @@ def path_of(task: str, folder: str | os.PathLike[str] | None = None) -> Path:
 
 
 def _read(path: Path) -> Iterator[Prompt]:
-    """All prompts of a file; its ending tells the format."""
+    """All prompts of a file; its extension determines the format."""
     open_file: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
     number = 0
     try:

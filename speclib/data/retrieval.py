@@ -22,7 +22,7 @@ from speclib.paths import DATA
 
 HELD_OUT_TASKS = DATA / "datastore" / "tasks.jsonl.xz"
 END = -1  # after every document: no occurrence and no continuation crosses it
-MOST = 500  # continuations per look-up
+MOST = 500  # continuations of one look-up
 
 
 class Datastore:
@@ -51,8 +51,8 @@ class Datastore:
         """What follows the end of ``text`` wherever it occurs in the documents.
 
         It looks up the longest suffix of the text, of at most ``longest`` tokens, that
-        some document continues. Each occurrence gives up to ``length`` tokens; if there
-        are more than ``MOST`` occurrences, evenly spaced ones are used.
+        some document continues. Each occurrence yields up to ``length`` tokens; if
+        there are more than ``MOST`` occurrences, evenly spaced ones are used.
         """
         occurrences, size = range(0), 0
         while size < min(longest, len(text)):
@@ -82,7 +82,8 @@ class Datastore:
     def _is_continued(self, occurrences: range, size: int) -> bool:
         """Whether a token follows the first ``size`` tokens at any of ``occurrences``.
 
-        END is the smallest token, so the last in order ends a document only if all do.
+        END is the smallest token. So the last occurrence in ``order`` ends a document
+        only if all of them do.
         """
         return self.tokens[self.order[occurrences[-1]] + size] != END
 
@@ -95,7 +96,7 @@ class Datastore:
 def sorted_suffixes(tokens: Sequence[int]) -> list[int]:
     """The positions in ``tokens``, sorted by the suffixes that start there.
 
-    By prefix doubling. Source: Manber and Myers 1993.
+    Uses prefix doubling. Source: Manber and Myers 1993.
     """
     # rank[i]: how many different tokens[j : j + step] come before tokens[i : i + step].
     rank = np.unique(np.array(tokens, int), return_inverse=True)[1]
@@ -134,8 +135,8 @@ def text_files(path: str) -> list[Path]:
 def own_text(tokenizer: Any, path: str) -> Datastore:
     """A datastore of a user's text files (see ``text_files``), one document each.
 
-    They are read as UTF-8 at the first look-up. Raises BadValue, naming the file, for
-    one that is not UTF-8 text.
+    The files are read at the first look-up. Raises BadValue, naming the file, if one is
+    not UTF-8 text.
     """
     files = text_files(path)
 
@@ -157,16 +158,16 @@ def own_text(tokenizer: Any, path: str) -> Datastore:
 def held_out_text(tokenizer: Any) -> Datastore:
     """About 2,000 tasks of the kinds that the embedded models were trained on.
 
-    The models were trained on none of these, and none is a shipped prompt. They are the
-    stand-in for the datastore of REST's paper: public text of the same kind as the
-    prompts, The Stack's Python for a code model and UltraChat's dialogues for a chat
-    model.
+    The models were not trained on these tasks, and none of them is a shipped prompt.
+    They stand in for the datastore of REST's paper, which is public text of the same
+    kind as the prompts: The Stack's Python for a code model, and UltraChat's dialogues
+    for a chat model.
 
     They still flatter REST. Our tasks are built from a few templates, so whole
-    sentences and loops of an answer occur here with other words in them. On the virtual
-    clock of Llama 2 7&70B, REST is 8.2 times as fast as plain decoding on our HumanEval
-    with this text, but 1.5 times with code from the standard library, which has no
-    templates.
+    sentences and loops of an answer occur here with other words in them. On our
+    HumanEval and the virtual clock of Llama 2 7&70B, REST is 8.2 times as fast as plain
+    decoding with this text, but only 1.5 times as fast with code from the standard
+    library, which has no templates.
     """
 
     def documents() -> Iterator[list[int]]:

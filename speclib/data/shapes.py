@@ -2,8 +2,8 @@
 
 A file has the values of a ``config.json`` that determine the number of weights and the
 size of the KV cache, and the hub ids of the models with this shape. That is enough to
-compute a model's memory, and to dilate an embedded model to the shape. Knows no weights
-and no library that loads them.
+compute a model's memory, and to dilate an embedded model to that shape. Knows no
+weights and no library that loads them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Dilation(NamedTuple):
 
 
 class PublishedModel(BaseModel):
-    """A model on the hub: its differences from others of its shape.
+    """A model on the hub: what may differ between models of one shape.
 
     context: the longest text that it accepts, in tokens.
-    gated: whether the hub asks for a licence to be accepted first.
+    gated: whether a user must accept a licence on the hub first.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -83,7 +83,7 @@ class Shape(BaseModel):
         if name not in self.config:
             raise BadValue(
                 f"no model can be dilated to {self.name!r}, which is a "
-                f"{self.model_type} and has no {name}: take the shape of a Llama or "
+                f"{self.model_type} and has no {name}: use the shape of a Llama or "
                 "Qwen2"
             )
         return int(self.config[name])

@@ -1,9 +1,9 @@
 """Checks a method's settings once, and resolves every "auto" to a number.
 
 Three counts of a method can be "auto": its draft length, its lookahead and its number
-of target servers. They follow from c = t_target / t_draft by the papers' formulas, with
-one exception: DSI's lookahead with a single server. Knows no method: only the names of
-methods and settings.
+of target servers. They are computed from c = t_target / t_draft with the papers'
+formulas, except for DSI's lookahead with a single server. Knows no method, only the
+names of methods and settings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COUNTS = {
     "lookahead": "a lookahead",
     "servers": "a number of target servers",
 }
-MOST = 1000  # a larger count keeps a machine busy for minutes, to no benefit
+MOST = 1000  # a larger count keeps a machine busy for minutes, without any benefit
 ALLOWED = Whole(least=1, most=MOST)
 
 MOST_SERVERS = 7  # with a drafter: the DSI paper's node of eight GPUs
@@ -49,8 +49,8 @@ class RequestedSettings:
     counts: Mapping[str, AutoCount]
 
     @property
-    def rests_on_c(self) -> bool:
-        """Whether any count follows from c = t_target / t_draft."""
+    def depends_on_c(self) -> bool:
+        """Whether any count is computed from c = t_target / t_draft."""
         gamma = self.counts.get("gamma", 1)
         if isinstance(gamma, str):
             return gamma != AUTO or about(self.method).auto_gamma is None
@@ -80,7 +80,7 @@ class RequestedSettings:
         """Warns if the method's passes over many tokens may cost more than they save.
 
         On a CPU every additional token makes a pass slower: in llama.cpp eight tokens
-        cost five times as much as one. A target in torch can take about a dozen.
+        cost five times as much as one. A target in torch can be fed about a dozen.
         """
         facts, target = about(self.method), pair.target
         is_real = not target.is_toy and not target.model.startswith("zoo/")
@@ -89,8 +89,8 @@ class RequestedSettings:
         names = re.findall(r"(\w+)=", facts.narrow)
         if facts.narrow and is_costly and not self.given.keys() & set(names):
             warnings.warn(
-                f"{facts.name} reads many tokens in a pass, which may be slow with "
-                f"pair {pair.name!r}: it can be slower than plain decoding. Try "
+                f"{facts.name} reads many tokens in a pass, and may therefore be "
+                f"slower than plain decoding with pair {pair.name!r}. Try "
                 f"{facts.narrow}",
                 stacklevel=4,
             )
@@ -98,31 +98,31 @@ class RequestedSettings:
     def servers_at(self, c: float, available: int = MOST_SERVERS) -> int:
         """How many target servers the method uses.
 
-        The requested number, or with "auto" as many as keep up with the drafter:
-        ceil(c / lookahead), up to the number ``available``.
+        It is the requested number. With "auto" it is the number that keeps up with the
+        drafter, ceil(c / lookahead), but at most the number ``available``.
         """
         servers = self.counts.get("servers", 1)
         if isinstance(servers, int):
             return servers
         lookahead = self.counts.get("lookahead", AUTO)
         least = lookahead if isinstance(lookahead, int) else 1
-        return rounds_up(min(available, c / least))
+        return round_up(min(available, c / least))
 
     def resolve(self, world: World) -> dict[str, Any]:
         """The settings for a method's run in an open ``world``, each count a number.
 
         gamma = round(c), the optimum of PEARL's Theorem 1, unless the method's ABOUT
-        names another; lookahead = ceil(c / servers) and servers = ceil(c / lookahead),
-        up to the servers that the world has. If both are "auto", there are enough
+        has another; lookahead = ceil(c / servers) and servers = ceil(c / lookahead), up
+        to the number of servers in the world. If both are "auto", there are enough
         servers for a lookahead of 1.
 
         If a message to the target takes longer than one to the draft, gamma grows by
         the drafts that fit into the difference.
 
         Source: PEARL, section 3; Timor et al. 2024 (DSI), section 3.1.
-        Differences from the papers: messages; and DSI's lookahead with one server. With
-        the paper's formula, ceil(c / 1), each block of drafts would be ready just when
-        the target's pass ends, too late for the next pass, so the lookahead is 1.
+        Differences from the papers: they have no messages. With one server, DSI's
+        lookahead is 1 and not the paper's ceil(c / 1): with that, each block of drafts
+        would be ready just when the target's pass ends, too late for the next pass.
         """
         settings = dict(self.given)
         if "gamma" in self.counts:
@@ -140,8 +140,8 @@ class RequestedSettings:
         own_gamma = about(self.method).auto_gamma
         if gamma == AUTO and own_gamma is not None:
             return own_gamma
-        passes_besides = about(self.method).passes_besides
-        drafts = max(1.0, world.drafts_beside_a_pass - passes_besides)
+        without_drafts = about(self.method).passes_without_drafts
+        drafts = max(1.0, world.drafts_per_target_pass - without_drafts)
         return min(MOST, gamma_at(gamma, drafts))
 
     def _resolve_servers(self, world: World) -> int:
@@ -163,10 +163,10 @@ class RequestedSettings:
         servers = self._resolve_servers(world)
         if servers == 1:
             return 1
-        return min(MOST, rounds_up(world.ratio / servers))
+        return min(MOST, round_up(world.ratio / servers))
 
 
-def rounds_up(ratio: float) -> int:
+def round_up(ratio: float) -> int:
     """ceil(ratio), at least 1, ignoring rounding errors in the last digits."""
     return max(1, ceil(ratio - 1e-9))
 
@@ -177,9 +177,9 @@ def requested_settings(
     settings: Mapping[str, Any],
     caller: Callable[..., object] | None = None,
 ) -> RequestedSettings:
-    """Checks the settings a user gave ``method``; ``settings`` are all but ``gamma``.
+    """Checks a user's settings for ``method``; ``settings``: all but ``gamma``.
 
-    ``caller``: the function that was given them; see ``methods.find``.
+    ``caller``: the function that the user called; see ``methods.find``.
 
     Raises SpeclibError for an unknown method or setting, and for a wrong count.
     """
@@ -221,14 +221,14 @@ def gamma_at(gamma: AutoCount, c: float) -> int:
 
 
 def draft_length(gamma: AutoCount, world: World) -> int:
-    """The number that ``gamma`` means in an open ``world``, for any method."""
+    """The draft length that ``gamma`` means in an open ``world``, for any method."""
     requested = RequestedSettings("", {}, {"gamma": check_count("gamma", gamma)})
     number: int = requested.resolve(world)["gamma"]
     return number
 
 
 def offset(gamma: object) -> int:
-    """The offset from c: -2 for "c-2"; 0 for anything without one."""
+    """The offset from c: -2 for "c-2", and 0 without an offset."""
     if not isinstance(gamma, str):
         return 0
     match = re.fullmatch(r"c([+-]\d{1,3})", gamma)

@@ -1,4 +1,4 @@
-"""Several prompts at a time, in lock-step over the same devices.
+"""Decodes several prompts at a time, in lock-step on the same devices.
 
 Each request writes the same text as it would alone. Only the time differs: a pass that
 serves many requests takes longer, and all of them share it.
@@ -34,7 +34,7 @@ class BatchResult:
 
     results  one for each request, in the order of the prompts
     seats    how many requests were decoded at a time
-    seconds  from the first step to the end of the last
+    seconds  from the beginning of the first step to the end of the last
     """
 
     results: tuple[Result, ...]
@@ -48,12 +48,12 @@ class BatchResult:
 
     @property
     def throughput(self) -> float:
-        """Tokens per second, of all requests together."""
+        """Tokens per second of all requests together."""
         return self.tokens / self.seconds
 
     @property
     def speed(self) -> float:
-        """Tokens per second of a request: all tokens over the sum of all seconds."""
+        """Tokens per second of one request: all tokens over the sum of all seconds."""
         return self.tokens / sum(result.stats.seconds for result in self.results)
 
 
@@ -62,7 +62,7 @@ def in_lockstep(
 ) -> BatchResult:
     """Decodes all ``requests``; ``decode_one(seat, number)`` decodes one in a seat.
 
-    A seat whose request ends takes the next one that waits, or stays empty.
+    A seat whose request ends takes the next waiting request, or stays empty.
     """
     waiting = iter(range(requests))
     results: dict[int, Result] = {}
@@ -112,11 +112,11 @@ def decode_batch(
     batch     how many are decoded at a time; None: all. If there are more prompts, a
               seat whose request ends takes the next one; when none is left, it stays
               empty
-    gamma     "auto" is round(c) of passes that are fed one token per seat
+    gamma     "auto" is round(c), where passes are fed one token per seat
     world     "virtual", "emulated" or "processes" (see ``open_world``), or an open
               ``ProcessBatch``, whose pair and seats are used
-    latency   durations, or a path under data/latency, instead of the pair's own, if
-              the world uses them
+    latency   replaces the pair's own latency, if the world uses one: a Latency, or a
+              path under data/latency
 
     The other arguments are the same as in ``decode``. Request i writes what
     ``decode(prompts[i], request=i)`` writes.
@@ -128,9 +128,9 @@ def decode_batch(
     Then greedy output equals plain decoding's with the same number of requests at a
     time.
 
-    Raises SpeclibError naming the wrong value: no prompt, a method whose devices do not
-    wait for each other (DSI), a model that does not run in torch, more requests at a
-    time than fit into memory.
+    Raises SpeclibError, naming the wrong value: if there are no prompts, for a method
+    whose devices do not wait for each other (DSI), for a model that does not run in
+    torch, and if the requests do not fit into memory.
     """
     requested = requested_settings(method, gamma, settings, decode_batch)
     refuse_servers(requested)
@@ -194,7 +194,7 @@ def _decode_all(
     def decode_one(seat: Seat, number: int) -> Result:
         return decode_in(seat, requests[number], requested)
 
-    steps.settle(requested.rests_on_c)
+    steps.settle(requested.depends_on_c)
     return in_lockstep(steps, len(requests), decode_one)
 
 

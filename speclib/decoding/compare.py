@@ -41,8 +41,8 @@ def compare(
     a draft.
 
     Without a ``prompt`` it is a what-if: further keywords are ``simulate``'s. With a
-    prompt and a ``pair``, its models decode (see ``decode_in_turns``), and further
-    keywords are ``decode``'s.
+    prompt and a ``pair``, the pair's models decode (see ``decode_in_turns``), and
+    further keywords are ``decode``'s.
     """
     asked = methods or (method,)
     names = list(dict.fromkeys((PLAIN, "speculative", *asked)))
@@ -71,14 +71,14 @@ def decode_in_turns(
     servers: Count = 1,
     **settings: Any,
 ) -> list[Result]:
-    """Lets every method decode ``prompt`` in one world, right after plain decoding.
+    """Decodes ``prompt`` with every method in one world, each after plain decoding.
 
-    If the machine slows down, it slows both. All methods are warmed up first. The first
-    result is plain decoding's own; the ``baseline`` of each other result is the plain
-    decoding right before it.
+    So if the machine slows down, it slows down both. All methods are warmed up first.
+    The first result is plain decoding's own; the ``baseline`` of each other result is
+    the plain decoding right before it.
     """
     for method in methods:
-        find(method)  # so that an unknown one fails before the world is opened
+        find(method)  # so that an unknown method fails before the world is opened
     described = pair_of(pair)
     results: list[Result] = []
     with open_world(world, described, dtype=dtype, servers=servers) as devices:

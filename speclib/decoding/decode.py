@@ -1,4 +1,4 @@
-"""``decode``: one prompt, one method, one world, one result."""
+"""``decode``: decodes one prompt with one method in one world."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Result:
     """The result of a run; prints as one line.
 
     ``text`` and ``tokens``: what was committed, without the prompt. ``trace``: what
-    every device did. ``stats``: the trace, summed up. ``pieces``: token id -> its text,
-    for every token in the trace. ``cost_ratio``: c = t_target / t_draft and how certain
-    it is, if an "auto" setting depends on it. ``baseline``: the plain decoding that ran
-    right before, if any (see ``compare``).
+    every device did. ``stats``: the trace's statistics. ``pieces``: token id -> its
+    text, for every token in the trace. ``cost_ratio``: c = t_target / t_draft and how
+    certain it is, if an "auto" setting depends on it. ``baseline``: the plain decoding
+    that ran right before, if any (see ``compare``).
     """
 
     text: str
@@ -46,7 +46,7 @@ class Result:
 
     @property
     def speedup(self) -> float:
-        """The speed over the ``baseline``, without prefill; NaN without a baseline."""
+        """The speed relative to the ``baseline``, without prefill; NaN without one."""
         if self.baseline is None:
             return nan
         return self.stats.decode_speed / self.baseline.stats.decode_speed
@@ -56,25 +56,25 @@ class Result:
         """The method, its speed, and its speed-up over plain decoding if known."""
         label = about(str(self.trace.meta["method"])).name
         speed = self.stats.decode_speed
-        said = f"{label}: {len(self.tokens)} tokens"
+        line = f"{label}: {len(self.tokens)} tokens"
         if isnan(speed):
-            return f"{said}, all in the first round, so without a speed"
-        said += f", {speed:.1f} a second"
+            return f"{line}, all in the first round, which gives no speed"
+        line += f", {speed:.1f} a second"
         if self.baseline is None or isnan(self.speedup):
-            return said
-        said += f", {self.speedup:.2f} times as fast as plain decoding"
+            return line
+        line += f", {self.speedup:.2f} times as fast as plain decoding"
         if self.speedup < 1:
-            return f"{said}, so slower"
+            return f"{line}, so slower"
         seconds, plain = self.stats.seconds, self.baseline.stats.seconds
         if round(seconds, 1) > round(plain, 1):  # as they are printed
-            return f"{said}; with the prompt slower: {seconds:.1f} s for {plain:.1f} s"
-        return said
+            return f"{line}; slower with prefill: {seconds:.1f} s against {plain:.1f} s"
+        return line
 
     def __repr__(self) -> str:
         return f"<{self.summary}: {shorten(self.text, 60, placeholder=' ...')!r}>"
 
     def _repr_html_(self) -> str:
-        """The text, with the words that the target wrote, not the draft, underlined."""
+        """The text, with the target's own words underlined."""
         accepted = self.trace.draft_positions("accepted")
         written, end = "", 0
         for place, token in enumerate(self.tokens, self.trace.prompt_length):
@@ -128,8 +128,8 @@ def decode(
     prompt          a str, or chat messages
     pair            a Pair, or the name of one under data/pairs
     gamma           the draft length; "auto" is round(c), where c = t_target / t_draft
-                    as this world measures it, and "c-2" two less. The result says how
-                    certain c is
+                    as measured in this world, and "c-2" is two less. The result states
+                    how certain c is
     temperature     0 is greedy
     top_k, top_p    see Sampler. None: the value in the target's
                     generation_config.json, else off
@@ -139,16 +139,16 @@ def decode(
                     see Penalties; 0 is off
     min_new_tokens  how many tokens are written before an end token is allowed. None:
                     the value in that file, else 0
-    seed, request   the key of all random numbers: the same two draw the same coins
+    seed, request   the key of all random numbers: equal keys draw equal coins
     world           "virtual", "emulated", "processes" or "cluster" (see
                     ``open_world``), or an open World, whose pair is used
     cancel          when unwanted work is stopped; see ``open_world``
     ignore_eos      treats end tokens like any other, so that all outputs have the same
                     length. Otherwise a text ends at the first of the target's end
                     tokens; a chat model has several
-    on_commit       is called with the tokens of each commit, to stream them
-    settings        go to the method; ``lookahead`` and ``servers``, too, are "auto" if
-                    left out (see ``auto_settings``)
+    on_commit       called with the tokens of each commit, for streaming
+    settings        the method's settings; ``lookahead`` and ``servers`` are also "auto"
+                    if left out (see ``auto_settings``)
 
     Raises SpeclibError naming the wrong value and what to give instead.
     """
@@ -179,7 +179,7 @@ def decode(
         text_request = options.request(prompt, opened, coins)
         return decode_in(world, text_request, requested)
 
-    # Errors are raised before any worker process is started.
+    # Wrong arguments raise here, before any worker process is started.
     opened = open_pair(pair_of(pair))
     requested.check_pair(opened.pair)
     text_request = options.request(prompt, opened, coins)
@@ -223,7 +223,7 @@ def decode_in(
     """Decodes ``request`` in an open world, which stays open."""
     opened = _pair_in(world)
     settings = requested.resolve(world)
-    ratio = world.cost_ratio if requested.rests_on_c else None
+    ratio = world.cost_ratio if requested.depends_on_c else None
     measured: dict[str, Any] = {}
     if ratio is not None and ratio.trials:
         measured["cost_ratio"] = asdict(ratio)

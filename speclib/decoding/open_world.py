@@ -44,13 +44,13 @@ def open_world(
     ``world`` is one of
 
     - "virtual": tokens are computed in this process, undilated, and operations take as
-      long as the pair's latency file says. If the pair sets a device's number of
+      long as the pair's latency file states. If the pair sets a device's number of
       threads, torch uses no more in this process until another pair is opened;
     - "emulated": the same tokens and durations, in worker processes that wait;
     - "processes": one worker process per device, in wall-clock time;
     - "cluster": the same on the machines of a Ray cluster (see ``Cluster``).
 
-    ``latency``: durations, or a path under data/latency, instead of the pair's own.
+    ``latency``: a Latency, or a path under data/latency, instead of the pair's own.
     ``cancel``: when unwanted work is stopped, see World; None means "immediate" in
     "virtual" and "after-op" in worker processes. Close the world when you are done.
     """
@@ -69,7 +69,7 @@ def open_for(
     latency = load_latency_for(world, opened.pair)
     if latency is not None:
         servers = requested.servers_at(latency.c)
-    else:  # real devices: c is known only once their workers run
+    else:  # real devices: c is unknown until their workers run
         other_cores = 1 if world == "cluster" else (os.cpu_count() or 2) - 1
         servers = requested.servers_at(inf, available=max(1, other_cores))
     return _open(world, opened, latency, servers, dtype, cancel)
@@ -80,7 +80,7 @@ def load_latency_for(
 ) -> Latency | None:
     """The durations that a world simulates; None if it measures them.
 
-    ``latency``: durations, or a path under data/latency, instead of the pair's own.
+    ``latency``: a Latency, or a path under data/latency, instead of the pair's own.
     """
     if world not in WORLDS:
         raise unknown_name(

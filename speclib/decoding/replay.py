@@ -2,11 +2,11 @@
 
 The method makes the same decisions, because every model repeats its answers from the
 trace. Every operation takes as long as in the trace, and no time passes between
-operations. So the makespan is the run's time without orchestration, and measured time
-over replayed time is the cost of ours.
+operations. So the makespan is the run's time without orchestration, and the ratio of
+measured to replayed time is the cost of our orchestration.
 
-Knows no model. Works with any sampler, since the target's answers are the committed
-tokens.
+Works with any sampler, since the target's answers are the committed tokens. Knows no
+model.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def replay(
     2.0
 
     ``method``: a registered name; by default the trace's own. The settings are the
-    trace's. ``latency``: gives the operations' durations, as if the same run had used
-    other devices.
+    trace's. ``latency``: the operations' durations, as if the same run had used other
+    devices.
 
     Raises SpeclibError if the trace lacks information, or if the method submits other
-    operations than the trace has: because it is another method or setting, or because
-    it decides by time and results now arrive in another order.
+    operations than the trace has. That happens with another method or setting, or if
+    the method's decisions depend on time and results now arrive in another order.
     """
     name = method or trace.meta.get("method")
     if name not in METHODS:
@@ -91,7 +91,7 @@ def replay(
 
 
 def _settings_of(name: str, meta: dict[str, Any]) -> dict[str, Any]:
-    """The method's arguments that the trace names."""
+    """The method's arguments, from the trace's ``meta``."""
     _world, *parameters = signature(METHODS[name]).parameters.values()
     needed = list(NEEDED_META)
     needed += [p.name for p in parameters if p.default is Parameter.empty]
@@ -105,7 +105,7 @@ def _settings_of(name: str, meta: dict[str, Any]) -> dict[str, Any]:
 
 
 class Silent(Model):
-    """Takes the place of a model: its operations are answered from a trace."""
+    """Replaces a model whose operations are answered from a trace."""
 
     def __init__(self, vocab: int):
         self.vocab = vocab
@@ -124,8 +124,8 @@ class Silent(Model):
 class Replayed(Virtual):
     """The devices of ``trace``, which repeat their answers.
 
-    An operation that did not finish in the trace lasts until it is cancelled; one whose
-    device was lost fails at the same time.
+    An operation that did not finish in the trace lasts until it is cancelled. An
+    operation whose device was lost fails at the same time as in the trace.
     ``not_asked_for``: id -> event, for the operations that the method has not submitted
     yet.
     """
@@ -156,7 +156,7 @@ class Replayed(Virtual):
     def guess(
         self, tokens: Iterable[int], row: Row | None = None
     ) -> tuple[Drafted, ...]:
-        """``tokens`` as drafts; if coins drew them from ``row``, the trace's."""
+        """``tokens`` as drafts; the trace's tokens if coins drew them from ``row``."""
         if row is not None:
             tokens = self.guessed_in_round.get(self.round, ())
         return super().guess(tokens, row)
@@ -189,12 +189,12 @@ class Replayed(Virtual):
         return self.latency.steps(future.device, future.op, event.kept, event.fed)
 
     def _stop(self, future: Future[Any]) -> None:
-        """A device that was lost before it could stop is lost here, too."""
+        """Stops an operation, unless its device was lost before it could stop."""
         if not isinstance(self._progress[future].error, DeviceLost):
             super()._stop(future)
 
     def _until_now(self, future: Future[Any]) -> Performed:
-        """An operation stopped now has done what the trace says."""
+        """What a stopped operation has done, which is the same as in the trace."""
         return self._progress[future].done
 
     def _step(self) -> None:
@@ -214,39 +214,38 @@ class Replayed(Virtual):
             return event
 
         operation = future.op
-        there = "nothing"
+        found = "nothing"
         if event is not None:
-            there = (
+            found = (
                 f"a {event.op} by {event.device!r} in round {event.round}, "
                 f"{len(event.tokens)} tokens, {event.kept} kept, {event.fed} fed"
             )
         raise BadValue(
             f"the replay leaves the trace at operation {future.id}: it asks for "
             f"a {operation.name} by {future.device!r} in round {future.round} after "
-            f"{len(operation.text)} tokens; the trace has {there}. {BLAME}"
+            f"{len(operation.text)} tokens; the trace has {found}. {BLAME}"
         )
 
     def target_rows(
         self, texts: Sequence[AnyText], likeliest: Tokens, tested: bool = False
     ) -> Rows:
-        """The target's answers after ``texts``: the committed tokens.
+        """The target's answer after each of ``texts``: the committed token there.
 
-        After the last texts, one for each of ``likeliest``, it answers those; if they
-        are ``tested``, only after texts that contradict the committed one. After all
-        other such texts, and beyond the committed text's end, no decision depends on
-        the answer.
+        After the last texts the answers are ``likeliest`` instead; with ``tested``,
+        only after texts that contradict the committed text. Otherwise no decision
+        depends on the answer after such a text, or beyond the committed text's end.
         """
         first_of_last = len(texts) - len(likeliest)
-        said = []
+        answers = []
         for text in texts[:first_of_last]:
-            said.append(self._committed_at(len(text), otherwise=0))
+            answers.append(self._committed_at(len(text), otherwise=0))
         for text, best in zip(texts[first_of_last:], likeliest, strict=True):
             is_committed = tested and text == self.whole_text[: len(text)]
             if is_committed:
-                said.append(self._committed_at(len(text), otherwise=best))
+                answers.append(self._committed_at(len(text), otherwise=best))
             else:
-                said.append(best)
-        return certain(said, self.vocab)
+                answers.append(best)
+        return certain(answers, self.vocab)
 
     def _committed_at(self, position: int, otherwise: int) -> int:
         """The committed token at ``position``; beyond the text's end, ``otherwise``."""

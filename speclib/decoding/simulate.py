@@ -1,8 +1,9 @@
 """What if: simulates any method at any cost ratio and acceptance rate, in milliseconds.
 
-For lectures and sliders. The target writes a fixed text. At each word the draft agrees
-with probability alpha, independently, and otherwise says another word. The method's own
-code runs on the virtual clock, so every number is of the kind "virtual".
+It is fast enough for lectures and sliders. The target writes a fixed text. At each word
+the draft agrees with probability alpha, independently, and otherwise writes another
+word. The method's own code runs on the virtual clock, so every number is of the kind
+"virtual".
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ TEXT = (
 )
 OF_A_DRAFT = ("alpha", "doubt", "fuzzy")  # arguments that describe the draft
 TARGET_SECONDS = 0.1  # of a target pass, if no latency is given
-CONTEXT = 1 << 14  # tokens in a toy's text, including one for the prompt
+CONTEXT = 1 << 14  # tokens in a toy's text, including the prompt's one token
 
 
 class Script(NamedTuple):
-    """A text as the toys write it: its different words, and the text as their ids.
+    """A text for toys to write: its distinct words, and the text as their ids.
 
     Id 0 is the prompt, not a word.
     """
@@ -92,7 +93,7 @@ def simulate(
     lost: dict[str, AtLeastZero] | None = None,
     **settings: Any,
 ) -> Result:
-    """Lets ``method`` write ``tokens`` words of a text on the virtual clock.
+    """Runs ``method`` on the virtual clock until it has written ``tokens`` words.
 
     >>> plain = speclib.simulate("autoregressive", tokens=20)
     >>> pearl = speclib.simulate("pearl", c=5, alpha=1, tokens=20)
@@ -103,19 +104,19 @@ def simulate(
     alpha     the probability that the draft agrees at a word; or a list of them, for
               the first word that the draft writes in a row, the second, and so on;
               None: 0.9
-    latency   a Latency, or a path under data/latency: gives the durations of passes
-              instead of ``c``
-    seed      draws the agreements, which are the same for every method and setting
+    latency   a Latency, or a path under data/latency: the durations of passes, which
+              replace ``c``
+    seed      decides where the draft agrees, equally for all methods and settings
     cancel    when unwanted work is stopped, see World
     lost      device name -> the time in seconds at which it dies
     settings  the method's own; ``gamma``, ``lookahead`` and ``servers`` (the number of
-              targets) are "auto" if left out. Further ones, for any method:
+              targets) are "auto" if left out. Any method also accepts
 
               text      the text that is written
               doubt     how much the draft's confidence varies from word to word, see
                         Toy; 0: not at all
-              fuzzy     the share of their agreement that layers on one input keep, see
-                        Toy; 1: all
+              fuzzy     the share of its agreement that the draft keeps when layers
+                        share an input, see Toy; 1: all of it
               target    seconds of a target pass, if ``latency`` is not given
               network   seconds of a message to or from a target, one way
 
@@ -146,9 +147,9 @@ def simulate_batch(
     >>> batch.seats, batch.tokens
     (4, 80)
 
-    requests  how many there are in all: a seat whose request ends takes the next one,
-              and stays empty if none is left. None: one per seat. Request i has the
-              seed ``seed`` + i
+    requests  how many requests there are in all: a seat whose request ends takes the
+              next one, and stays empty if none is left. None: one per seat. Request i
+              has the seed ``seed`` + i
     what      the arguments of ``simulate``, without ``cancel`` and ``lost``
 
     Raises SpeclibError as ``simulate`` does, and for a method whose devices do not wait
@@ -183,7 +184,7 @@ class WhatIf:
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """``alpha`` by position; () if one value holds for all positions."""
+        """``alpha`` by position; () if one value applies to all positions."""
         return tuple(self.alpha) if isinstance(self.alpha, Sequence) else ()
 
     def models(self, seed: int) -> dict[str, Toy]:
@@ -200,7 +201,7 @@ class WhatIf:
         return models
 
     def run_in(self, world: World, seed: int) -> Result:
-        """Lets the method write in a world that has these models."""
+        """Runs the method in a world that has these models."""
         method, settings = self.requested.method, self.requested.resolve(world)
         world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=self.tokens)
         METHODS[method](world, **settings)
@@ -239,7 +240,7 @@ def _what_if(
     network: AtLeastZero = 0.0,
     **settings: Any,
 ) -> WhatIf:
-    """Checks the arguments of ``simulate``."""
+    """Checks ``simulate``'s arguments, and collects them."""
     requested = requested_settings(method, gamma, settings, _what_if)
     is_described = alpha is not None or doubt != 0 or fuzzy != 1
     if is_described and lacks_a_draft(method):
@@ -252,7 +253,7 @@ def _what_if(
             "alpha"
         )
     script = script_of(text)
-    if len(script.words) < 3:  # a draft could not say a wrong word
+    if len(script.words) < 3:  # a draft could not write a wrong word
         raise BadValue("the text has fewer than two different words: give a longer one")
     if latency is None:
         latency = Latency.ratio(c, target)
@@ -294,9 +295,9 @@ class MortalWorld(Virtual):
         future: Future[Any],
         happens: Callable[[Future[Any]], None],
     ) -> None:
-        """Makes a step that would end after its device dies fail at that moment.
+        """Makes a step fail when its device dies, if it would end later.
 
-        A message that is already on its way still arrives.
+        A message that was sent before still arrives.
         """
         dies = self._lost.get(future.device, inf)
         if time > dies and happens == self._end_step:

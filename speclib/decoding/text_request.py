@@ -1,4 +1,4 @@
-"""A request for a text: the prompt's token ids, and how the next ones are chosen.
+"""A request for a text: the prompt's token ids, and how new tokens are chosen.
 
 Knows no world and no method: only a pair's tokenizer, its limits, and the sampling
 settings in the target's files.
@@ -24,7 +24,7 @@ OnCommit: TypeAlias = Callable[[tuple[int, ...]], object]
 
 @dataclass(frozen=True)
 class TextRequest:
-    """A prompt's token ids and how the next ones are chosen; see ``World.begin``."""
+    """A prompt's token ids, and how new tokens are chosen; see ``World.begin``."""
 
     prompt: tuple[int, ...]
     sampler: Sampler
@@ -38,7 +38,7 @@ class TextRequest:
 class TextOptions:
     """The arguments of ``decode`` that concern the text.
 
-    None: use the target's generation_config.json.
+    None: the value in the target's generation_config.json.
     """
 
     max_new_tokens: int
@@ -56,7 +56,7 @@ class TextOptions:
         """The request for a text that begins with ``prompt``, a str or chat messages.
 
         Raises BadValue for a prompt or an option that cannot be used, and if the
-        target's files ask for something that speclib does not have.
+        target's files ask for something that speclib does not support.
         """
         prompt_ids = encode(prompt, opened, self.max_new_tokens)
         return TextRequest(
@@ -99,10 +99,9 @@ def encode(
     """The token ids of ``prompt`` for both models of an open pair.
 
     A str is tokenised as it is, chat messages with the tokenizer's chat template.
-    Raises BadValue for a prompt that is empty or neither of the two, for one with a
-    token that the target has no row for (the draft may lack it: see
-    ``models.vocabulary``), and for one that leaves too little context for
-    ``max_new_tokens`` more tokens.
+    Raises BadValue if the prompt is empty or of another type, if it has a token that
+    the target has no row for (the draft may lack it: see ``models.vocabulary``), or if
+    it leaves too little context for ``max_new_tokens`` more tokens.
     """
     if isinstance(prompt, str):
         token_ids = opened.tokenizer.encode(prompt)
@@ -118,7 +117,7 @@ def encode(
             f"the prompt has {opened.tokenizer.decode([largest])!r}, which is token "
             f"{largest} of the tokenizer, but {opened.pair.target.model!r} has rows "
             f"for {opened.vocab} tokens: leave it out, or give a checkpoint whose "
-            "weights go with its tokenizer"
+            "weights match its tokenizer"
         )
     if len(token_ids) + max_new_tokens > opened.context:
         raise BadValue(
@@ -146,7 +145,7 @@ def _encode_chat(messages: Any, opened: OpenPair) -> list[int]:
         token_ids: list[int] = tokenizer.apply_chat_template(
             messages, add_generation_prompt=True, tokenize=True, return_dict=False
         )
-    except Exception as error:  # a template is a program of the model's author
+    except Exception as error:  # the model's author programmed the template
         raise BadValue(
             f"the chat template of pair {opened.pair.name!r} rejects these messages "
             f"({type(error).__name__}: {error}): give others, or the prompt as a str"

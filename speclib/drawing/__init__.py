@@ -1,4 +1,4 @@
-"""Draws a run as a timeline; and the letters, numbers and shapes of any picture."""
+"""Draws a run as a timeline, and the text, numbers and shapes of any picture."""
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (

@@ -1,10 +1,10 @@
 """Turns a picture into PNG bytes, and into the forms that a notebook displays.
 
 resvg converts SVG to PNG, without a browser. It draws text with the fonts that it is
-given or finds on the machine; without a font it silently leaves out the text. So the
-font comes with a package (font-source-sans-pro) that speclib depends on. Characters
-that this font lacks (it has Latin, Greek and Cyrillic) are drawn with the machine's
-fonts; only then can the bytes differ between machines.
+given or finds on the machine; without a font it silently omits the text. So speclib
+depends on a package with a font (font-source-sans-pro). Characters that this font lacks
+(it has Latin, Greek and Cyrillic) are drawn with the machine's fonts; only then can the
+bytes differ between machines.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def png(svg: str, scale: float = SCALE) -> bytes:
 def notebook_forms(svg: str, size: tuple[int, int], text: str) -> MimeBundle:
     """The MIME forms of a picture in a notebook, and their metadata.
 
-    The forms are a PNG and, if no picture can be displayed, ``text``. ``size``: width
-    and height at which the PNG is displayed, pixels.
+    The forms are a PNG and, if no picture can be displayed, ``text``. ``size``: the
+    displayed width and height of the PNG, in pixels.
     """
     width, height = size
     image = b64encode(png(svg, NOTEBOOK_SCALE)).decode()
@@ -59,7 +59,7 @@ class NotebookView:
 
     A saved notebook loses its widgets, and an untrusted notebook shows none. So the
     notebook gets three forms at once, the widget, a PNG and plain text, and displays
-    the richest one that it can.
+    the richest form that it can.
 
     A subclass is also a widget, and defines ``size``, ``picture()`` and ``text()``.
     """
@@ -68,7 +68,7 @@ class NotebookView:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the still picture, pixels."""
+        """The width and height of the still picture, in pixels."""
         raise NotImplementedError
 
     def picture(self) -> str:

@@ -1,4 +1,4 @@
-"""Numbers as a reader sees them in a picture or a summary: rounded, with their unit."""
+"""Writes numbers for a picture or a summary: rounded, and with their unit."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ function measureWidth(element, tell) {
   };
 }
 
-// Does `work` now and after each change of the page, once it has settled. All pictures on a page
-// share one watch with this name.
+// Runs `work` now and after each change of the page, once the page has settled. All pictures on a
+// page share one observer with this name.
 function watchPage(name, work) {
   work();
   const watches = (window.speclibWatches ??= {});
@@ -59,7 +59,7 @@ function addLargeButton(parent, root, tell = () => {}) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "speclib-large";
-  button.title = "Only this picture, as large as the screen; Esc ends it";
+  button.title = "Show only this picture, on the full screen; Esc closes it";
   const label = () => {
     button.textContent = isOn() ? "Small" : "Large";
     tell(isOn());

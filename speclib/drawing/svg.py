@@ -38,7 +38,7 @@ KIND_COLOURS = {
 }
 # Colours of text, by the model that wrote it; "cut" marks text that is left out.
 WRITER_COLOURS = {"draft": "#00795a", "target": "#0072B2", "cut": QUIET}
-# The same without colour: the target's own words are underlined.
+# Without colour, an underline marks the target's own words.
 WRITER_MARKS = {"target": {"text_decoration": "underline"}}
 
 # Outlines of boxes that are too pale to see on the white card without one.
@@ -129,7 +129,7 @@ def card(body: str, width: float, height: float, definitions: str = "") -> str:
 def unique_name(prefix: str, content: object) -> str:
     """A name for a picture's patterns that is unique on its page.
 
-    It depends on the names of ``content``'s fields: renaming one changes stored
+    It depends on the names of ``content``'s fields, so renaming a field changes stored
     pictures.
     """
     return f"{prefix}{crc32(repr(content).encode()):08x}"

@@ -1,4 +1,4 @@
-"""Text in pictures: its font, its width, and how a token is written.
+"""Text in pictures: its font, its width, and the spelling of tokens.
 
 Knows no markup and no notebook.
 """
@@ -22,8 +22,7 @@ JOINERS = "\u200c\u200d"  # not printable, but Indic scripts need them
 # safety factor. Arial (as wide as Helvetica) and Noto Sans have lowercase letters at
 # most about 1.1 times as wide, capitals up to 1.3 times. With these factors no word in
 # this repository is more than 2 pixels wider than estimated. A browser with none of the
-# fonts may choose a wider one; a zoomable timeline then measures its labels when it is
-# first moved.
+# fonts may choose a wider one.
 LOWERCASE_SAFETY = 1.12
 SAFETY = 1.25  # for capitals, digits and signs
 # Characters that are even wider in Arial or Noto Sans, in shares of the font size.
@@ -49,7 +48,7 @@ def font_files() -> list[str]:
 
 @lru_cache
 def advance_widths() -> dict[str, float]:
-    """Letter -> its width in the font's regular face, as a share of the font size."""
+    """Maps letters to their widths in the regular face, as shares of the font size."""
     widths = {}
     with TTFont(font_files()[0], lazy=True) as font:
         metrics = font["hmtx"]
@@ -82,10 +81,10 @@ def letter_width(letter: str) -> float:
 
 
 def end_that_fits(parts: Sequence[TextPart], most_width: float) -> list[TextPart]:
-    """The end of a text that fits into ``most_width`` pixels, after dots if cut.
+    """The end of a text, as much as fits into ``most_width`` pixels.
 
-    Each part is shown whole or left out. The dots have the kind "cut"; if not even they
-    fit, the result is empty.
+    Each part is shown whole or left out. If any is left out, dots of the kind "cut"
+    come first; if not even these fit, the result is empty.
     """
     whole_text = "".join(part.text for part in parts)
     if text_width(whole_text) <= most_width:

@@ -1,6 +1,6 @@
 """The registry of methods: a new one needs a file, an import and a line in METHODS.
 
-A method's ``ABOUT`` holds the facts that timelines, planners, tests and "auto" use.
+A method's ``ABOUT`` has the facts that timelines, planners, tests and "auto" use.
 
 Methods import ``core``, the types of ``worlds`` and the results of ``operations``:
 never time, randomness, torch or models. Every registered method is tested for
@@ -26,8 +26,8 @@ from .duodecoding import duodecoding
 from .eagle import eagle
 from .easyspec import easyspec
 from .lookahead import lookahead
+from .method_facts import About
 from .ouroboros import ouroboros
-from .page_facts import About
 from .pearl import pearl
 from .prompt_lookup import prompt_lookup
 from .rest import rest
@@ -46,7 +46,7 @@ DOOR = (
 
 
 def in_a_world(method: Callable[..., None]) -> Callable[..., None]:
-    """The same method, which raises BadCall if it is called without a World."""
+    """Wraps a method so that it raises BadCall if it is called without a World."""
     name = method.__name__
 
     @wraps(method)
@@ -90,10 +90,10 @@ def find(
 ) -> Callable[..., None]:
     """The method registered as ``name``.
 
-    ``settings``: names that the method must know; ``gamma`` is always allowed.
-    ``caller``: the function that was given them; the user may have meant one of its own
-    arguments. Raises SpeclibError, listing the known names, for an unknown method or
-    setting.
+    ``settings``: names of settings that the method must have; ``gamma`` is always
+    allowed. ``caller``: the function that the user called, who may have meant one of
+    its arguments. Raises SpeclibError, listing the known names, for an unknown method
+    or setting.
     """
     if name not in METHODS:
         raise unknown_name(f"unknown method {name!r}", name, METHODS)
@@ -108,19 +108,19 @@ def find(
 
 
 def _arguments(function: Callable[..., object]) -> list[str]:
-    """The names of a function's arguments, without ``**settings`` that it passes on."""
+    """The names of a function's arguments, except for ``**settings``."""
     arguments = signature(function).parameters.values()
     return [each.name for each in arguments if each.kind is not each.VAR_KEYWORD]
 
 
 def about(method: str) -> About:
-    """The ``ABOUT`` of a method's source file; only its name if there is none."""
-    nothing_said = About(name=method)
+    """The ``ABOUT`` in a method's source file; only its name if there is none."""
+    only_the_name = About(name=method)
     if method not in METHODS:
-        return nothing_said
-    page = sys.modules[METHODS[method].__module__]
-    said: About = getattr(page, "ABOUT", nothing_said)
-    return said
+        return only_the_name
+    module = sys.modules[METHODS[method].__module__]
+    facts: About = getattr(module, "ABOUT", only_the_name)
+    return facts
 
 
 def parameters(method: str) -> list[str]:

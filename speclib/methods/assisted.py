@@ -8,7 +8,7 @@ from speclib.core.settings import require_counts, require_one_of
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
-from .page_facts import About
+from .method_facts import About
 
 
 def assisted(
@@ -21,8 +21,8 @@ def assisted(
 
     The draft stops at ``num_assistant_tokens``, at an end token, or at a token whose
     probability is below ``confidence_threshold`` (0: never). That token is still
-    tested. The draft never writes the last token of the limit: the target gives that
-    one anyway.
+    tested. The draft never writes the last token that the limit allows, since the
+    target writes it anyway.
 
     ``schedule="heuristic"``: two more draft tokens next time if all were accepted, else
     one fewer, at least one. ``"constant"``: always the same number. The defaults are

@@ -3,7 +3,7 @@ at once.
 
     draft      d1 d2 | d3 d4 | d5 d6 | ...          never waits, lookahead 2
     target     text ─────────┐                      plain decoding's own pass
-    target-2         d1 d2 ──┼──────┐               as soon as two drafts are there
+    target-2         d1 d2 ──┼──────┐               as soon as two drafts exist
     target-3               d3 d4 ───┼──────┐
                              │      │      │
                              rows: any order in, applied in the order of the text
@@ -22,7 +22,7 @@ from speclib.core.verification import match, verify
 from speclib.worlds.devices import AnyFuture, Device, DeviceLost, Future
 from speclib.worlds.world import World
 
-from .page_facts import About, shows
+from .method_facts import About, shows
 
 TESTS = {"exact": match, "ratio": verify}
 
@@ -37,9 +37,9 @@ def dsi(
     """Every drafter writes its own text; ``servers`` targets score what is drafted.
 
     An idle target scores the texts that no target has scored yet. If the committed text
-    is one of them it starts at once, so plain decoding continues regardless of the
-    drafts; otherwise it waits for ``lookahead`` unscored texts. If a device is lost,
-    the others continue.
+    is one of them, the target starts at once, so plain decoding continues regardless of
+    the drafts; otherwise it waits for ``lookahead`` unscored texts. If a device is
+    lost, the others continue.
 
     ``servers``: None uses all targets. ``test``: "exact" gives plain decoding's own
     tokens. "ratio" keeps more tokens; it is equal in distribution as long as no draft's
@@ -47,13 +47,13 @@ def dsi(
     many tokens a drafter writes per operation; None means ``lookahead``.
 
     All results that arrive at the same moment are recorded before the next decision;
-    the paper leaves that order open. (docs/decisions.md gives the cost of order and
-    blocks.)
+    the paper leaves that order open. (docs/decisions.md has the cost of this order and
+    of blocks.)
 
     With ``lookahead`` 1, one server and ``block`` 1 this is AMUSD (McDanel 2024,
-    arXiv:2410.17375): a draft that never waits, and one target that, when idle, scores
-    all that has been drafted. (Its code, github.com/BradMcDanel/AMUSD at c52657a,
-    amusd.py, line 437, has the target wait until two tokens are drafted.)
+    arXiv:2410.17375): a draft that never waits, and one target that scores everything
+    drafted so far whenever it is idle. (Its code, github.com/BradMcDanel/AMUSD at
+    c52657a, amusd.py, line 437, has the target wait until two tokens are drafted.)
 
     Source: Timor et al. 2024, section 3.1, Algorithm 1; its line 6 gives both drafters
     and targets work, and the lookahead is its "preemption".
@@ -78,7 +78,7 @@ def dsi(
 
 
 class Scoring(NamedTuple):
-    """A target's current work: the row after each of ``texts``."""
+    """A target's current work: to score ``texts``."""
 
     target: Device
     texts: list[AnyText]
@@ -87,9 +87,9 @@ class Scoring(NamedTuple):
 class Speculation:
     """What all devices have written and scored beyond the committed text.
 
-    ``drafts``: what each drafter that is not lost has written after that text.
-    ``known_rows``: the target's rows by the text that they follow; they arrive in any
-    order and wait here until that text is committed.
+    ``drafts``: what each drafter that is not lost has written after the committed text.
+    ``known_rows``: the target's rows, by the text that they follow. They arrive in any
+    order and wait here until their text is committed.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Speculation:
 
     @property
     def running(self) -> list[AnyFuture]:
-        """All operations that devices still have to answer."""
+        """All operations whose results are not recorded yet."""
         return [*self._scoring, *self._writing]
 
     def keep_drafters_writing(self) -> None:
@@ -151,7 +151,7 @@ class Speculation:
         return []
 
     def record(self, finished: AnyFuture) -> None:
-        """Records what a device answered, or that it is lost."""
+        """Records a device's answer, or that the device is lost."""
         error = finished.error
         if finished in self._scoring:
             target, texts = self._scoring.pop(finished)
@@ -176,8 +176,7 @@ class Speculation:
     def _extended(
         self, draft: tuple[Drafted, ...], future: Future[tuple[Drafted, ...]]
     ) -> tuple[Drafted, ...]:
-        """A draft with what was written after it; () unless it continues the committed
-        text."""
+        """``draft`` and what follows it; () unless it continues the committed text."""
         committed = self.world.text
         written = future.op.text + ids(future.result())
         beyond = len(written) - len(committed)
@@ -238,7 +237,7 @@ def first_unseen(texts: list[AnyText], seen: set[AnyText]) -> list[AnyText]:
 def remaining_draft(
     draft: tuple[Drafted, ...], committed: Tokens
 ) -> tuple[Drafted, ...]:
-    """What is left of ``draft`` after ``committed``; () if it starts otherwise."""
+    """``draft`` without ``committed``; () if it does not begin with ``committed``."""
     if ids(draft)[: len(committed)] != committed:
         return ()
     return draft[len(committed) :]

@@ -3,7 +3,7 @@
 Like PEARL's post-verify, but a draft that is unsure writes several shorter sequences,
 and the target's own next token chooses among them:
 
-    target scores     text  w1 w2 w3                 the window, from the round before
+    target scores     text  w1 w2 w3                 the window, from the previous round
     draft writes                      a1 a2          sequence 1
                                       b1 b2          sequence 2: another first token
     the target's token after w3 is b1   ->   w = b2, the rest of sequence 2, is the next
@@ -17,7 +17,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import match
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, About
+from .method_facts import GAMMA, About
 
 
 def duodecoding(
@@ -26,10 +26,10 @@ def duodecoding(
     """Drafts ``gamma`` tokens in all, in one or more sequences, *while* the target
     scores.
 
-    The target scores the ``window``: the tokens that still await it of the sequence
-    chosen last. If all of them pass, the target's own next token chooses among the new
-    sequences: the one that begins with it, if any, becomes the next window. See
-    ``DraftSequences`` for the number of sequences.
+    The target scores the ``window``: the tokens of the last chosen sequence that are
+    still untested. If all of them pass, the target's own next token chooses among the
+    new sequences: the sequence that begins with this token, if any, becomes the next
+    window. See ``DraftSequences`` for the number of sequences.
 
     A round takes max(gamma * t_draft, t_target), so the paper's gamma is
     c = t_target / t_draft, measured.
@@ -44,10 +44,10 @@ def duodecoding(
 
     Source: Lv et al. 2025, section 3, Algorithm 1.
     Differences from the paper: it verifies by speculative sampling, and its code
-    handles greedy decoding only; with a draft that is certain of its tokens both rules
-    accept a token x with probability p(x). The published c is typed in; here it is
-    measured. A sequence that is not chosen is dropped, with its KV cache except for
-    what the next text shares with it.
+    handles greedy decoding only; since the drafts' q is one-hot, both rules accept a
+    token x with probability p(x). The published code has c typed in; here it is
+    measured. A sequence that is not chosen is dropped. Its KV cache is dropped too,
+    except for the part that the next text shares with it.
     """
     require_counts(k=k, most=most, first=first)
     window: tuple[Drafted, ...] = ()
@@ -70,7 +70,7 @@ def duodecoding(
 def choose_sequence(
     world: World, sequences: tuple[tuple[Drafted, ...], ...], target_token: Tokens
 ) -> tuple[Drafted, ...]:
-    """The rest of the sequence that begins with the target's own token; () for none.
+    """The rest of the sequence that begins with the target's token; () without one.
 
     The trace counts this as one test: the chosen sequence's first token is accepted, or
     else the likeliest sequence's first token is rejected.

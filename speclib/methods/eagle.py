@@ -8,7 +8,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import verify_tree
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, About, shows
+from .method_facts import GAMMA, About, shows
 
 NOTHING_DRAFTED = CandidateTree((), ())
 
@@ -20,20 +20,20 @@ def eagle(world: World, gamma: int, width: int = 10, budget: int = 59) -> None:
     ``width``: how many nodes of a level are expanded (see ``DraftDynamicTree``).
     ``budget``: how many nodes the tree has.
 
-    The target's pass gives its distributions and also the *features* of the tokens that
-    it is fed: the input of its LM head. The draft is a head with one layer that
-    continues from them (``models/eagle_head.py``)::
+    A target pass returns distributions and also the *features* of the tokens that it is
+    fed, which are the input of its LM head. The draft is a head with one layer that
+    continues from these features (``models/eagle_head.py``)::
 
         a round    head: ``gamma`` passes   from the features of the text so far
                    target: one pass         tests the tree; features of what it accepts
 
-    So the first round is a target pass alone: it reads the prompt, and gives the first
-    token and the first features. The head is given the features of the last pass; its
-    KV cache has the earlier ones.
+    So the first round is a target pass alone: it reads the prompt, and returns the
+    first token and the first features. Later the head gets the features of the last
+    pass; its KV cache has the earlier ones.
 
     The candidates' q is one-hot: a candidate x is accepted with probability p(x), and
-    each one that fails is removed from p, which is renormalised. That is lossless for
-    any tree that is chosen before the target's coins are read.
+    each candidate that fails is removed from p, which is renormalised. That is lossless
+    for any tree that is chosen before the target's coins are read.
 
     The pair's draft must have ``head = true``; ``decode`` refuses any other. In a world
     that you open yourself, any other draft ignores the features and drafts the same
@@ -41,12 +41,12 @@ def eagle(world: World, gamma: int, width: int = 10, budget: int = 59) -> None:
 
     Source: Li et al. 2024, "EAGLE: Speculative Sampling Requires Rethinking Feature
     Uncertainty", sections 3.1, 3.3; Li et al. 2024, "EAGLE-2: Faster Inference of
-    Language Models with Dynamic Draft Trees", section 4; its published script for 70B
-    models, whose defaults these are, with gamma ("auto") 6.
-    Differences from the papers: the head's module names those of the head. The tree's
-    shape follows the distributions after the sampler (greedy: at temperature 1). The KV
-    caches keep only the line of first candidates: any other accepted candidate is fed
-    again in the next pass.
+    Language Models with Dynamic Draft Trees", section 4. The defaults, with gamma
+    ("auto") 6, are from its published script for 70B models.
+    Differences from the papers: the head's module lists the head's own differences. The
+    tree's shape follows the distributions after the sampler (greedy: at temperature 1).
+    The KV caches keep only the line of first candidates: any other accepted candidate
+    is fed again in the next pass.
     """
     require_counts(width=width, budget=budget)
     features = verify_and_commit(world, NOTHING_DRAFTED)
@@ -60,8 +60,8 @@ def eagle(world: World, gamma: int, width: int = 10, budget: int = 59) -> None:
 def verify_and_commit(world: World, drafted: CandidateTree) -> Features | None:
     """Tests a tree and commits what is accepted.
 
-    Gives the features of the text's last tokens and of the accepted tokens; None if the
-    target has no features.
+    Returns the features of the text's last tokens and of the accepted tokens; None if
+    the target has no features.
     """
     text = world.text
     rows, features = world.wait(

@@ -6,7 +6,7 @@ from speclib.core.settings import require_bools, require_counts
 from speclib.core.verification import verify_tree
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, About, shows
+from .method_facts import GAMMA, About, shows
 
 
 def easyspec(
@@ -17,13 +17,13 @@ def easyspec(
     budget: int | None = None,
     calibrate: bool = True,
 ) -> None:
-    """Tree SD with a drafter that gives up to ``lp`` (N) layers the same input.
+    """Tree SD with a drafter in which up to ``lp`` (N) layers share an input.
 
-    A large target is spread over many devices, but its small draft runs on one of them
-    while the others wait. Here they take part: the attentions of ``lp`` layers run at
-    once, one on each device, and then their MLPs follow in order. The result is
-    *fuzzy*: close to the draft's own distribution, in fewer steps. That is lossless,
-    since the fuzzy distribution is the q that the target tests against.
+    A large target is spread over many devices, but its small draft usually runs on one
+    of them while the others wait. Here the others take part: the attentions of ``lp``
+    layers run at once, one on each device, and then their MLPs follow in order. The
+    result is *fuzzy*: close to the draft's own distribution, in fewer steps. That is
+    lossless, since the fuzzy distribution is the q that the target tests against.
 
     *Bonus calibration.* Errors in the draft's KV cache would add up. So after each
     verification every fuzzy entry is dropped, even for accepted tokens, and one exact
@@ -33,12 +33,12 @@ def easyspec(
         a round    exact pass | fuzzy pass ... fuzzy pass | target pass
                    t_draft    | (gamma - 1) * t_fuzzy     | t_target
 
-    ``calibrate=False``: that pass is fuzzy too, and fuzzy cache entries are kept.
+    ``calibrate=False``: the first pass is fuzzy too, and fuzzy cache entries are kept.
 
     The loop is exactly tree SD's. The new part is inside the draft's forward pass
     (``parallel/layer_parallel.py``). A pair's ``spread = "layers"`` gives the draft
-    several devices; any Llama or Qwen draft can also do it on one, without a speed-up.
-    With ``lp`` 1 every pass is exact, and this is ``tree``.
+    several devices. Any Llama or Qwen draft also works on one device, without a
+    speed-up. With ``lp`` 1 every pass is exact, and this is ``tree``.
 
     Source: Wu et al. 2025, sections 3.1, 3.2, Algorithm 2; Table 6 for which layers
     share an input; figure 4 for calibration's effect.
@@ -64,8 +64,8 @@ def calibration(calibrate: bool | None) -> str:
     return "not calibrated" if calibrate is False else ""
 
 
-# A fixed draft length that fits the paper's times: c compares exact passes, and says
-# too little about a draft whose passes are fuzzy.
+# The draft length that fits the paper's times. It is not round(c): c compares exact
+# passes, but most of this draft's passes are fuzzy.
 ABOUT = About(
     name="EasySpec",
     labels={

@@ -8,7 +8,7 @@ the window is
     level 0      x    a1   a2   a3                     x is the text's last token
     level 1           b1   b2   b3   b4                b2 follows a1, b1 follows x
     level 2                c2   c3   c4   c5           c3 follows b2
-    likeliest                   d3   d4   d5   d6      what the pass says after each c
+    likeliest                   d3   d4   d5   d6      the likeliest after each c
 
 and each diagonal is an n-gram that the target itself might write:
 x b1 c2 d3,  a1 b2 c3 d4,  a2 b3 c4 d5,  a3 b4 c5 d6. They go into a pool. Then the
@@ -26,7 +26,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
-from .page_facts import About
+from .method_facts import About
 
 
 def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -> None:
@@ -47,17 +47,18 @@ def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -
     main, eed010d): it never credits a full match. If all tokens of an n-gram are
     accepted, it counts one too few, so the token that the pass gives after them is
     thrown away and decoded again; its pull request 68 fixes this. And its window starts
-    with random tokens of the prompt, here with the prompt's tokens in order. The first
-    difference usually costs it passes; the second costs or saves some, depending on the
-    text. ``speclab/mutants/lookahead_as_published.py`` reverts both.
-    Differences from the paper: its window starts at random, ours as said above. N-grams
-    with a common prefix share its tokens in the pass. When sampling, an n-gram is
-    accepted as far as the target draws it; the paper tries and removes one after the
-    other, which accepts as often. The KV cache keeps only the first n-gram's tokens:
-    any others that are accepted are fed again. A pass moves the window by one position,
-    no matter how many tokens are accepted, as in the published code ("ALWAYS_FWD_ONE"),
-    and the prompt's n-grams stay out of the pool. The window is left out once it no
-    longer fits into the models' context.
+    with random tokens of the prompt; here it starts with the prompt's tokens in order.
+    The first difference usually costs the published code passes; the second costs or
+    saves some, depending on the text. ``speclab/mutants/lookahead_as_published.py``
+    reverts both.
+    Differences from the paper: its window starts at random, ours as described above.
+    N-grams with a common prefix share its tokens in the pass. When sampling, an n-gram
+    is accepted as far as the target draws it; the paper tries and removes n-grams one
+    after the other, which accepts as often. The KV cache keeps only the first n-gram's
+    tokens: any other accepted tokens are fed again. A pass moves the window by one
+    position, no matter how many tokens are accepted, as in the published code
+    ("ALWAYS_FWD_ONE"), and the prompt's n-grams stay out of the pool. The window is
+    omitted once it no longer fits into the models' context.
     """
     require_window(window, ngram, guesses)
     pool = Pool(guesses)
@@ -113,8 +114,8 @@ def write_ahead(world: World, pool: Pool, window: Window) -> Tokens:
 class Window:
     """The last levels of a Jacobi iteration; see the picture at the top of this file.
 
-    It starts as one level of ``span`` tokens, the prompt's own, repeated. Each pass
-    adds a level and drops the others' first tokens, until there are ``height`` levels.
+    It starts as one level of ``span`` tokens, which repeat the prompt. Each pass adds a
+    level and drops the other levels' first tokens, until there are ``height`` levels.
     """
 
     def __init__(self, prompt: Sequence[int], span: int, height: int):
@@ -174,7 +175,7 @@ class Window:
 
 
 class Pool:
-    """The latest n-grams by their first token, at most ``most`` of each."""
+    """The latest n-grams by their first token, at most ``most`` for each."""
 
     def __init__(self, most: int):
         self.most = most
@@ -185,13 +186,13 @@ class Pool:
         return list(reversed(self._tails.get(token, {})))
 
     def replace(self, ngram: Tokens, better: Tokens) -> None:
-        """Replaces ``ngram`` by ``better``, as the latest of its first token."""
+        """Replaces ``ngram`` with ``better``, as the latest for its first token."""
         first_token, tail = ngram[0], ngram[1:]
         self._tails.get(first_token, {}).pop(tail, None)
         self.add(better)
 
     def add(self, ngram: Tokens) -> None:
-        """Remembers ``ngram`` as the latest of its first token."""
+        """Adds ``ngram`` as the latest for its first token."""
         first_token, tail = ngram[0], ngram[1:]
         tails = self._tails.setdefault(first_token, {})
         tails.pop(tail, None)

@@ -1,7 +1,7 @@
-"""Ouroboros: speculative decoding that drafts and lengthens its drafts by phrases.
+"""Ouroboros: speculative decoding that drafts with phrases and appends phrases.
 
-A phrase is a few tokens that once followed some token; a pool keeps phrases by that
-token. The draft writes most of them ahead of itself, in the window of ``lookahead``.
+A phrase is a few tokens that once followed some token; a pool stores phrases under that
+token. The draft writes most phrases ahead of itself, in the window of ``lookahead``.
 The others are the target's answers to rejected drafts. With gamma = 4 a round is
 
     text ── d1 ── d2 ── d3 ── d4 ─┬─ a1 ── a2 ── a3      phrases that once
@@ -9,7 +9,7 @@ The others are the target's answers to rejected drafts. With gamma = 4 a round i
 
 where d1 .. d4 may have taken the draft model fewer than four passes, since it uses
 phrases, too. The target scores the whole tree in one pass. Its answers after the
-rejected tokens become new phrases, and correct those that were tried.
+rejected tokens become new phrases, and correct the phrases that were tried.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from speclib.core.verification import TEXT, offer, verify_tree
 from speclib.worlds.world import World
 
 from .lookahead import Pool, Window, window_span
-from .page_facts import About
+from .method_facts import About
 
 
 def ouroboros(
@@ -35,17 +35,17 @@ def ouroboros(
     ngram: int = 7,
     guesses: int = 20,
 ) -> None:
-    """Drafts tokens by phrases, and tests further phrases after them.
+    """Drafts tokens with phrases, and tests further phrases after them.
 
     ``gamma``: how many tokens are drafted.
     ``phrases``: how many phrases of the pool are tested after them.
     ``window``, ``ngram``, ``guesses``: settings of the lookahead decoding that drafts
     (see ``lookahead``); the pool keeps ``guesses`` phrases for each token.
 
-    *Drafting by phrases.* The draft model uses lookahead decoding, with the window and
-    n-grams of ``lookahead``: a pass drafts one token, and one more for each token of a
-    phrase that the draft itself would have written. With ``window`` 0 each pass of the
-    draft writes one token.
+    *Drafting with phrases.* The draft model uses lookahead decoding, with the window
+    and n-grams of ``lookahead``: a pass drafts one token, and one more for each token
+    of a phrase that the draft itself would have written. With ``window`` 0 each pass of
+    the draft writes one token.
 
     *Lengthening.* The pool's latest ``phrases`` that once followed the last drafted
     token are added after it, as a tree. A token x of a phrase is accepted with
@@ -54,7 +54,7 @@ def ouroboros(
 
     *Phrases from the verification.* From each rejected or untested draft on, the
     target's answers form a phrase, up to and including the first answer that differs
-    from the next drafted token. A phrase that was tried is replaced by the target's
+    from the next drafted token. A phrase that was tried is replaced with the target's
     answers along it. Each answer follows the tried tokens, so after the first answer
     that differs from them, the rest is a guess. The pool keeps the latest phrases for
     each token, of at most ``ngram`` - 1 tokens.
@@ -62,32 +62,32 @@ def ouroboros(
     *Why it is lossless.* A coin belongs to a position of the text and to a purpose,
     such as drafting. In drafting, the pool changes only the number of passes. In
     lengthening, phrases are fixed before the target's pass, and are tested with coins
-    that were never read before. One danger is left. The pool depends on the drafts
-    after a rejected one, and the next round reads the draft coins of their positions
+    that were never read before. One danger remains. The pool depends on the drafts that
+    follow a rejected one, and the next round reads the draft coins of their positions
     again. But that round drafts the next ``gamma`` positions, which include all of
-    those, and its phrases depend only on the last draft, and follow it. So no token
-    before such a position depends on its draft coin. If the context cuts the draft
-    short, no phrase is added.
+    these positions, and its phrases depend only on the last draft, and follow it. So no
+    token before such a position depends on the position's draft coin. If the context
+    cuts the draft short, no phrase is added.
 
     Source: Zhao et al. 2024, "Ouroboros: Generating Longer Drafts Phrase by Phrase for
-    Faster Speculative Decoding"; the defaults are ``ouroboros``'s in its published code
-    (github.com/thunlp/Ouroboros, 7dac65b, ouroboros/ouroboros.py).
+    Faster Speculative Decoding"; the defaults are from ``ouroboros`` in its published
+    code (github.com/thunlp/Ouroboros, 7dac65b, ouroboros/ouroboros.py).
     Differences from the paper: phrases are not carried over from earlier requests (its
     warm start); each request starts with an empty pool.
     Differences from that code, which
 
     - is greedy only; here any sampler is lossless;
-    - keeps only whole phrases of the verification; here shorter ones, too;
-    - credits a phrase that matches to its end with one token less;
+    - keeps only whole phrases of the verification; here shorter ones are kept, too;
+    - credits a phrase that matches to its end with one token too few;
     - corrects tried phrases only if all drafts were accepted: if one failed, line 103
-      counts them before they are joined (line 115 joins them), which gives none for the
-      default three; here they are always corrected;
-    - starts its window with random tokens of the prompt; here with them in order;
+      counts the phrases before line 115 joins them, which counts none of the default
+      three; here they are always corrected;
+    - starts its window with random tokens of the prompt; here they are in order;
     - feeds phrases with a common prefix separately; here the prefix is fed once.
 
-    Also, no phrase is added here to a draft that has an end token, the window continues
-    from drafts that are rejected later and is not moved back, and near the end of the
-    models' context each pass of the draft writes one token.
+    Three more choices are ours: a draft with an end token gets no phrase; the window
+    continues from drafts that are rejected later, and is not moved back; and near the
+    end of the models' context each pass of the draft writes one token.
     """
     require_counts(least=0, phrases=phrases, window=window)
     require_counts(guesses=guesses)
@@ -125,10 +125,10 @@ def ouroboros(
 def draft_by_phrases(
     world: World, gamma: int, pool: Pool, window: Window | None
 ) -> tuple[Drafted, ...]:
-    """Drafts ``gamma`` tokens after the world's text, by lookahead decoding.
+    """Drafts ``gamma`` tokens after the world's text with lookahead decoding.
 
-    They are the tokens that the draft would also write one per pass, as it does without
-    a ``window``. The window's n-grams go into the ``pool``.
+    They are the same tokens that the draft would write one per pass, as it does without
+    a ``window``. The window's n-grams are added to the ``pool``.
     """
     if window is None:
         return world.wait(world.draft.propose(world.text, gamma))
@@ -241,7 +241,7 @@ def learn_from_failed_drafts(
 ) -> None:
     """Adds the target's answers after the drafted tokens that failed, as phrases.
 
-    ``first_failed``: the index of the first one; the tokens after it were not tested.
+    ``first_failed``: the index of the first one; the tokens after that were not tested.
     If all drafts were accepted, nothing is added.
     """
     failed_nodes = range(first_failed, len(drafted))
@@ -256,8 +256,8 @@ def ngrams_of_answers(
 ) -> Iterator[Tokens]:
     """An n-gram for each of ``tokens``: the token, and what the target wrote after it.
 
-    ``answers``: what it wrote after each token. An n-gram continues as long as each
-    answer equals the next token, and has up to ``longest`` answers::
+    ``answers``: what the target wrote after each token. An n-gram continues as long as
+    each answer equals the next token, and has up to ``longest`` answers::
 
         tokens     a   b   c   d
         answers    b   x   d   y        gives  a b x,  b x,  c d y,  d y
@@ -280,7 +280,7 @@ def mend_tried_phrases(
     answers: Answers,
     longest: int,
 ) -> None:
-    """Replaces each phrase that was tried by what the target wrote along it.
+    """Replaces each phrase that was tried with what the target wrote along it.
 
     The phrases followed the last drafted token, ``last_token``.
     """

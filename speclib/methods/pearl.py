@@ -1,7 +1,7 @@
 """PEARL: parallel speculative decoding with adaptive draft length.
 
-Draft and target work at the same time. The target tests the drafts of the round before,
-and one token that is being drafted meanwhile:
+Draft and target work at the same time. The target tests the drafts of the previous
+round, and one token that is being drafted meanwhile:
 
     round           1                   2, if d1 passed       3
     draft writes    d1 d2 d3            d4 d5 d6              ...
@@ -19,7 +19,7 @@ from speclib.core.settings import require_one_of
 from speclib.core.verification import LINE_TESTS, Verified, drafting_attempt
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, TEST, About, shows
+from .method_facts import GAMMA, TEST, About, shows
 
 NO_ROWS: Rows = np.empty((0, 0))  # from an idle target
 
@@ -29,17 +29,17 @@ def pearl(
 ) -> None:
     """Drafts ``gamma`` tokens *while* the target scores what was drafted before.
 
-    ``window`` holds the drafted tokens that still await the target. An empty window is
-    *pre-verify*: the target's row for the bare text tests the first token that is being
-    drafted meanwhile. Otherwise it is *post-verify*: the target is fed the window, its
-    rows test the window, and the last row tests the first token being drafted
-    meanwhile.
+    ``window`` has the drafted tokens that still await the target. If it is empty, the
+    round is *pre-verify*: the target's row for the bare text tests the first token that
+    is being drafted meanwhile. Otherwise it is *post-verify*: the target is fed the
+    window, its rows test the window, and its last row tests the first token that is
+    being drafted meanwhile.
 
     A round takes max(gamma * t_draft, t_target) and commits at most gamma tokens. So
     the speed-up over plain decoding is at most c = t_target / t_draft, and the paper's
     gamma is round(c).
 
-    ``without``: "pre-verify" or "post-verify" gives that ablation of the paper.
+    ``without``: "pre-verify" or "post-verify" runs that ablation of the paper.
     ``test``: "ratio", "block" or "exact", as in ``speculative``.
 
     Source: Liu et al. 2025, sections 3.2-3.4, Algorithms 1 and 2, Table 9.
@@ -69,7 +69,7 @@ def pearl(
 def next_window(
     drafted: tuple[Drafted, ...], verified: Verified
 ) -> tuple[Drafted, ...]:
-    """The drafts that still await the target; () if it wrote a token itself."""
+    """The drafts that still await the target; () if the target wrote a token itself."""
     if verified.extra:
         return ()
     return drafted[len(verified.accepted) :]
@@ -78,8 +78,8 @@ def next_window(
 def pearl_without_pre_verify(world: World, gamma: int, test: str = "ratio") -> None:
     """The ablation in which no token is tested before its block is complete.
 
-    With an empty window the target idles. With a window, the target skips the last row,
-    which would test the first token being drafted.
+    With an empty window the target is idle. Otherwise it skips the last row, which
+    would test the first token that is being drafted.
 
     Source: PEARL section 4.3, Table 4, which name the ablation but give no algorithm.
     Differences from the published code: it never tests x_1; here x_1 is tested in the
@@ -105,7 +105,7 @@ def pearl_without_pre_verify(world: World, gamma: int, test: str = "ratio") -> N
 
 
 def pearl_without_post_verify(world: World, gamma: int, test: str = "ratio") -> None:
-    """The ablation in which the draft idles while the target scores a window.
+    """The ablation in which the draft is idle while the target scores a window.
 
     The first token of a block is still tested early. If the whole window passes, the
     last row gives a bonus token.

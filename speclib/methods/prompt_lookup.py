@@ -8,7 +8,7 @@ from speclib.core.text import AnyText
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
-from .page_facts import About
+from .method_facts import About
 
 
 def prompt_lookup(
@@ -16,11 +16,11 @@ def prompt_lookup(
 ) -> None:
     """Drafts what followed the first earlier occurrence of the text's last tokens.
 
-    The text is searched from its start for its own last n tokens: n is first
-    ``max_matching_ngram_size``, then less. Up to ``num_tokens`` tokens after the first
-    match are the draft. Its q is one-hot, so a token x is accepted with probability
-    p(x). Without a match, or if only one token is left to write, this is plain
-    decoding. The draft's device idles.
+    The text is searched from its start for its own last n tokens. n is first
+    ``max_matching_ngram_size``, then smaller. Up to ``num_tokens`` tokens after the
+    first match are the draft. Its q is one-hot, so a token x is accepted with
+    probability p(x). Without a match, or if only one token is left to write, this is
+    plain decoding. The draft's device is idle.
 
     Source: Saxena 2023, "Prompt Lookup Decoding"; transformers 5.23,
     ``PromptLookupCandidateGenerator``, which has these defaults (there a user must

@@ -14,32 +14,32 @@ from speclib.core.text import AnyText
 from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
-from .page_facts import About
+from .method_facts import About
 
 
 def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> None:
     """Looks up the end of the text in a datastore, and tests what follows it there.
 
-    The longest suffix of the text that occurs in the world's datastore, of at most
-    ``longest`` tokens, is looked up. The ``length`` tokens after each occurrence form a
-    tree. Its ``nodes`` most frequent nodes are scored in one pass, and the target's own
-    draws decide how far the tree is followed. Without a datastore, the text itself is
+    It looks up the longest suffix of the text that occurs in the world's datastore, of
+    at most ``longest`` tokens. The ``length`` tokens after each occurrence form a tree.
+    Its ``nodes`` most frequent nodes are scored in one pass, and the target's own draws
+    decide how far the tree is followed. Without a datastore, the text itself is
     searched.
 
-    The speed depends on the texts that are searched. A pair can name its own as
-    ``datastore``. The default is tasks from our generators, which flatters REST with
-    the embedded models: see ``data.retrieval.held_out_text``.
+    The speed depends on the texts that are searched. A pair can name its own texts as
+    ``datastore``. The default is tasks from our generators, which flatter REST with the
+    embedded models: see ``data.retrieval.held_out_text``.
 
     Source: He et al. 2024, "REST: Retrieval-Based Speculative Decoding", section 3; the
     published code, which has these defaults.
     Differences from the paper: if there are very many occurrences, evenly spaced ones
     are used; the paper uses the first 5,000 in alphabetical order. A suffix of one
-    token counts; there, only two or more. Without a match nothing is drafted; there, an
-    arbitrary token. The rule is the paper's: a token is accepted if it is the one
-    drawn. But when sampling, the published code draws again for every branch through a
-    node, which prefers tokens that are on branches and is not lossless; here each node
-    draws once. The KV cache keeps only the heaviest branch's tokens: any others that
-    are accepted are fed again.
+    token counts; in the paper it needs two or more. Without a match nothing is drafted;
+    the paper drafts an arbitrary token. The acceptance rule is the paper's: a token is
+    accepted if the target draws it. But when sampling, the published code draws again
+    for every branch through a node, which prefers tokens that are on branches and is
+    not lossless; here each node draws once. The KV cache keeps only the heaviest
+    branch's tokens: any other accepted tokens are fed again.
     """
     require_counts(longest=longest, length=length, nodes=nodes)
     look_up = after_in_text if world.datastore is None else world.datastore.after
@@ -55,9 +55,9 @@ def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> 
 def heaviest_paths(continuations: Iterable[Tokens], most: int) -> list[Tokens]:
     """The ``most`` prefixes that most continuations share, the heaviest branch first.
 
-    A path's weight is the number of continuations that begin with it; its own prefixes
-    weigh at least as much, so these paths form a tree. The order is depth first:
-    branches are not split, and a heavier one comes before a lighter one.
+    A path's weight is the number of continuations that begin with it. Its prefixes
+    weigh at least as much, so the chosen paths form a tree. The order is depth first:
+    branches are not split, and a heavier branch comes before a lighter one.
     """
     weight: Counter[Tokens] = Counter()
     for continuation in continuations:

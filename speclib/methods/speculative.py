@@ -7,7 +7,7 @@ from speclib.core.settings import require_one_of
 from speclib.core.verification import LINE_TESTS, drafting_attempt
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, TEST, About
+from .method_facts import GAMMA, TEST, About
 
 
 def speculative(world: World, gamma: int, test: str = "ratio") -> None:

@@ -4,12 +4,12 @@ PEARL's draft continues from the outcome that it hopes for, and starts over afte
 other. Here the draft guesses the likeliest outcomes of the current test, and continues
 from all of them at once:
 
-    target tests      text  w1 w2                    the window, from the round before
+    target tests      text  w1 w2                    the window, from the previous round
     draft writes      a1 a2     b1 b2     e1 e2      for the outcomes (0, a), (1, b),
                                                      (2, e): number of accepted tokens,
                                                      and the token that follows
     outcome (1, b):   b1 b2 is the next window       a hit: nothing is left to draft
-    outcome (1, x):   none of them is                a miss: the draft starts over
+    outcome (1, x):   no branch is for it            a miss: the draft starts over
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from speclib.errors import BadValue
 from speclib.operations.fork import Branches
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, TEST, About, shows
+from .method_facts import GAMMA, TEST, About, shows
 
 Fan: TypeAlias = int | Sequence[int]  # guesses after each number of accepted drafts
 BACKUPS = ("draft", "random", "none")
@@ -54,23 +54,23 @@ def ssd(
     draft guesses, for each number of tokens that may be accepted, the ``fan`` tokens
     that are likeliest to follow, and continues from each (see ``Fork``). The target's
     outcome is then looked up among the guesses. On a hit, the next window is ready. On
-    a miss, the target waits until the draft has written one (``backup`` "draft"),
-    scores tokens drawn at random ("random"), or the bare text ("none").
+    a miss, the target waits until the draft has written a window (``backup`` "draft"),
+    scores tokens drawn at random ("random"), or scores the bare text ("none").
 
-    A round after a hit takes max(t_fork, t_target), where t_fork is a pass over the
-    window and gamma passes as wide as the number of guesses. A round after a miss takes
-    gamma * t_draft more. Each commits 1 to gamma + 1 tokens. So gamma="auto" is
-    round(c - 1).
+    A round after a hit takes max(t_fork, t_target), where t_fork is the time of a pass
+    over the window and of gamma passes with a token for each guess. A round after a
+    miss takes gamma * t_draft more. Each commits 1 to gamma + 1 tokens. So gamma="auto"
+    is round(c - 1).
 
     ``fan``: a count, or a list of counts by the number of accepted drafts, from 0; the
-    last one also holds for all larger numbers. ``fan_after_miss``: the fan of rounds
-    after a miss, if it differs, as in the paper. ``allotted_fan`` gives the paper's
+    last count also applies to all larger numbers. ``fan_after_miss``: the fan of rounds
+    after a miss, if it differs, as in the paper. ``allotted_fan`` computes the paper's
     allocation. ``test``: "ratio", "block" or "exact", as in ``speculative``.
 
     ``scale``: the paper's C. Below 1, the draft's likeliest tokens are drafted less
-    often than their probability says, so that the target's own token is more often
-    among the guesses after a rejection. ``scaled``: how many tokens are scaled; None:
-    the largest fan plus one, as in the published code; the paper's text has one less.
+    often than their probability, so that the target's own token is more often among the
+    guesses after a rejection. ``scaled``: how many tokens are scaled; None: the largest
+    fan plus one, as in the published code; the paper's text has one less.
 
     Source: Kumar, Dao and May 2026, "Speculative Speculative Decoding" (SSD, Saguaro),
     arXiv:2603.03251.
@@ -124,7 +124,7 @@ def look_up(branches: Branches, verified: Verified) -> tuple[Drafted, ...] | Non
 def random_window(world: World, gamma: int, attempt: int) -> tuple[Drafted, ...]:
     """Drafts without a model: all tokens but end tokens are equally likely.
 
-    An end token would cut the window, so that its length would reveal a token.
+    An end token would cut the window, whose length would then reveal a token.
     """
     row = np.ones(world.vocab)
     row[list(world.eos)] = 0
@@ -144,9 +144,9 @@ def widened(counts: tuple[int, ...], positions: int) -> tuple[int, ...]:
 
 
 def checked_fan(name: str, fan: Fan) -> tuple[int, ...]:
-    """``fan`` as counts; raises BadValue if it is neither a count nor a list of some.
+    """``fan`` as counts; raises BadValue if it is neither a count nor a list of counts.
 
-    A count may be 0: then nothing is guessed there.
+    A count may be 0: then nothing is guessed after that number of accepted drafts.
     """
     is_list = isinstance(fan, Sequence) and not isinstance(fan, str)
     counts: Sequence[Any] = fan if is_list else (fan,)  # type: ignore[assignment]
@@ -182,11 +182,12 @@ def checked_scale(scale: float, scaled: int | None, widest: int) -> int:
 def allotted_fan(
     budget: int, gamma: int, alpha: float, power: float
 ) -> tuple[int, ...]:
-    """The paper's fan: ``budget`` guesses over gamma + 1 outcomes, fewer the later.
+    """The paper's fan: ``budget`` guesses, allotted to gamma + 1 outcomes.
 
-    With F guesses the token is missed with probability F^-power (the paper's r). Then
-    misses are rarest with F_k proportional to alpha^(k / (1 + power)), multiplied by
-    (1 - alpha)^(-1 / (1 + power)) if all are accepted: that token is not a replacement.
+    F guesses miss the token with probability F^-power (the paper's r). Then misses are
+    rarest with F_k proportional to alpha^(k / (1 + power)). If all drafts are accepted,
+    F_k is multiplied by (1 - alpha)^(-1 / (1 + power)), since the next token is then
+    not a replacement.
 
     Counts are rounded down, and the rest of the budget goes to the largest fractions.
     Raises BadValue for a budget below 1, an alpha not between 0 and 1, or a power not
@@ -225,7 +226,7 @@ def fan_in_words(fan: Fan | None) -> str:
 
 ABOUT = About(
     name="SSD",
-    passes_besides=1,  # over the window
+    passes_without_drafts=1,  # over the window
     narrow='method="pearl"',
     labels={**GAMMA, "fan": fan_in_words, "backup": shows("backup: {}"), **TEST},
     variants=(

@@ -6,7 +6,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import verify_tree
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, About, shows
+from .method_facts import GAMMA, About, shows
 
 
 def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) -> None:
@@ -19,19 +19,19 @@ def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) ->
 
         text ──┬── a  failed: p becomes norm(max(0, p - q_a))
                ├── b  accepted ──┬── c  failed
-               └── e             └── d  failed: draw the token from what is left of p
+               └── e             └── d  failed: draw the token from the remaining p
 
-    At a position the candidates x are tried in order, and x is accepted with
+    At each position the candidates x are tried in order, and x is accepted with
     probability min(1, p(x) / q(x)). With ``width`` 1 this is speculative decoding. A
-    round takes gamma * t_draft + t_target, and commits more as the width rises.
+    round takes gamma * t_draft + t_target, and commits more tokens as the width rises.
 
     Source: Miao et al. 2024 (SpecInfer); EasySpec, figure 2; drawing without
     replacement: Jeon et al. 2024, "Recursive Speculative Decoding"; removal after a
     rejection: Yang et al. 2024, "Multi-Candidate Speculative Decoding".
     Differences from the papers: candidates are drawn without replacement, not
-    independently; the tree's shape is ours (EasySpec gives none). The KV caches keep
-    only the line of first candidates: any other accepted candidate is fed again in the
-    next pass.
+    independently; the tree's shape is ours (EasySpec specifies none). The KV caches
+    keep only the line of first candidates: any other accepted candidate is fed again in
+    the next pass.
     """
     require_counts(width=width, budget=budget)
     while world.going:

@@ -1,7 +1,7 @@
-"""What a device can be asked to do: an import and a line here for each operation.
+"""What a device can be asked to do: each operation has an import and a line here.
 
-A registered operation is traced and drawn in timelines. Give it an example in the tests
-and it is tested.
+A registered operation is traced and drawn in timelines. To have it tested, add an
+example of it to the tests.
 """
 
 from .draft_dynamic_tree import DraftDynamicTree

@@ -1,7 +1,7 @@
 """Drafting a tree whose shape follows the draft's confidence, with or without features.
 
-Knows no method, and of a model only ``rows``, ``chances``, ``level`` (one pass for a
-whole level) and ``reading`` (a head that reads features).
+Knows no method, and uses only a model's ``rows``, ``chances``, ``level`` (one pass for
+a whole level) and ``reading`` (a head that reads features).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .payload import OwnEvent
 class DraftedDynamicTree(DraftedTree):
     """Like ``DraftedTree``.
 
-    ``levels``: the number of passes, including those for nodes that were left out.
+    ``levels``: the number of passes, including passes for nodes that were left out.
     """
 
     levels: int = 0
@@ -58,7 +58,8 @@ ROOT = Candidate(TEXT, TEXT, TEXT, 1.0)
 class DraftDynamicTree(DraftingByLevel):
     """Draft the ``budget`` likeliest nodes of a tree of ``n`` levels after ``text``.
 
-    Gives a CandidateTree with its nodes in depth-first order. There are two phases:
+    The result is a CandidateTree with its nodes in depth-first order. There are two
+    phases:
 
     *Expansion.* Each pass gives every node of the last level its ``width`` likeliest
     children. The ``width`` best nodes of the new level, by the probability of the whole
@@ -68,12 +69,12 @@ class DraftDynamicTree(DraftingByLevel):
     better than its parent, so they form a tree::
 
         text ──┬── a .8 ──┬── b .6 ── c .5       width = 2, budget = 4: a, b, c, e;
-               │          └── d .1               f ends unfed, and d and f are left out
+               │          └── d .1               f is never fed, d and f are left out
                └── e .2 ───── f .1
 
-    No candidate is sampled: at any temperature they are the draft's likeliest tokens.
-    So the shape may depend on all of them, and each is accepted with the target's own
-    probability for it.
+    Candidates are not sampled: at any temperature they are the draft's likeliest
+    tokens. So the shape may depend on all of them, and each candidate is accepted with
+    the target's own probability for it.
 
     ``features``: the target's features of the text's last tokens. A head reads them;
     any other model ignores them.

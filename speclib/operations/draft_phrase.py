@@ -22,7 +22,7 @@ from .payload import DraftPayload, OwnEvent
 class Phrase(NamedTuple):
     """What one pass drafted.
 
-    ``likeliest``: the draft's likeliest token after each node where it was asked for.
+    ``likeliest``: the draft's likeliest token after each of the requested nodes.
     """
 
     drafted: tuple[Drafted, ...]
@@ -33,7 +33,7 @@ class Phrase(NamedTuple):
 class DraftedPhrase(DraftPayload):
     """The event's tokens were all drafted in one pass.
 
-    ``fed``: how many tokens the pass was fed after the text: the tree's nodes.
+    ``fed``: the number of the tree's nodes, which were fed after the text.
     ``best``: see ``Phrase.likeliest``.
     """
 
@@ -67,11 +67,11 @@ class DraftPhrase(Drafting):
         text ── x ─┬── a ── b ── c      drawn: a, then b, then e: three tokens
                    └── d
 
-    So it drafts the same tokens as ``Propose`` with the same coins, and each has the q
-    that it was drawn from. Candidates only save passes.
+    So it drafts the same tokens as ``Propose`` with the same coins, and each token has
+    the q that it was drawn from. Candidates only save passes.
 
-    ``likeliest_count``: for how many of the last nodes to return the likeliest token.
-    These nodes are fed for no other purpose.
+    ``likeliest_count``: for how many of the last nodes to return the likeliest next
+    token. These nodes are fed for no other purpose.
     """
 
     parents: tuple[int, ...]

@@ -1,6 +1,6 @@
 """Drafting several sequences at once that begin with different tokens.
 
-Knows no method, and of a model only ``rows``, ``chances`` and ``continued``.
+Knows no method, and uses only a model's ``rows``, ``chances`` and ``continued``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DraftedSequences(DraftPayload):
     chances: tuple[float, ...] = ()
 
     def pass_count(self, tokens: Tokens) -> int:
-        """Each sequence has its own passes; one pass gives the first token of all."""
+        """One pass for the first token of all sequences, one for each fed token."""
         return self.fed + 1 if tokens else 0
 
     def drafts_fed(self, tokens: Tokens) -> int:
@@ -55,14 +55,14 @@ class DraftedSequences(DraftPayload):
 
 @dataclass(frozen=True)
 class DraftSequences(Drafting):
-    """Draft greedily after ``text``: several sequences if the draft is not sure.
+    """Draft greedily after ``text``: several sequences if the draft is unsure.
 
-    ``n``: tokens in all, the budget. Gives k sequences of n // k tokens each.
+    ``n``: tokens in all, the budget. The result is k sequences of n // k tokens each.
 
-    P_i is the draft's i-th highest probability at the first position, P its highest at
-    the second, all at temperature 1. One sequence begins with the likeliest token, and
-    one with every other token whose P_i > theta = P_1 * P. Their number k is at most
-    ``most``, and divides ``n``:
+    P_i is the draft's i-th highest probability at the first position, and P its highest
+    at the second, both at temperature 1. One sequence begins with the likeliest token,
+    and one more with each other token whose P_i > theta = P_1 * P. The number k of
+    sequences is at most ``most``, and divides ``n``:
 
         text ── t1 ── t2 ── ...      P_1, always; t2 with P
            ├─── t3 ── ...            P_2 > theta
@@ -70,8 +70,8 @@ class DraftSequences(Drafting):
 
     ``k``: start with the k likeliest tokens, without a threshold.
 
-    Source: DuoDecoding, section 3.2. ``most``, and that k divides n, are from its
-    published code.
+    Source: DuoDecoding, section 3.2. The limit ``most``, and the rule that k divides n,
+    are from its published code.
     """
 
     k: int | None = None
@@ -110,7 +110,7 @@ class DraftSequences(Drafting):
         return Output(sequences, np.array([theta, *chances[ranked[:count]]]))
 
     def _allowed(self, likely: int) -> int:
-        """The largest number up to ``likely`` and ``most`` that divides the budget."""
+        """The largest divisor of the budget up to both ``likely`` and ``most``."""
         allowed = 1
         for count in range(1, self.most + 1):
             if count <= likely and self.n % count == 0:

@@ -1,7 +1,7 @@
 """Drafting a tree of candidates, one level per pass.
 
-Knows no method, and of a model only ``rows``, ``chances``, ``level`` (one pass for a
-whole level) and ``drafting`` (layers that share an input).
+Knows no method, and uses only a model's ``rows``, ``chances``, ``level`` (one pass for
+a whole level) and ``drafting`` (layers that share an input).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .payload import DraftPayload, OwnEvent
 class DraftedTree(DraftPayload):
     """The event's tokens are the nodes of a tree; see ``core.candidate_tree``.
 
-    ``fed``: how many of them were fed, to draft the next level. ``fuzzy``: how many
-    of the last slots of the KV cache fuzzy passes have filled. ``keeps_fuzzy``: whether
-    they stay.
+    ``fed``: how many of them were fed, to draft the next level. ``fuzzy``: how many of
+    the KV cache's last slots were filled by fuzzy passes. ``keeps_fuzzy``: whether
+    these slots are kept.
     """
 
     parents: tuple[int, ...] = ()
@@ -69,33 +69,34 @@ class Parent(NamedTuple):
 class DraftTree(DraftingByLevel):
     """Draft a tree of ``n`` levels after ``text``, one pass per level.
 
-    At most ``width`` nodes per level and ``budget`` in all (at least ``n``; None is
-    n * width). Gives ((tokens, parents), their q rows [nodes, V]). The nodes are in
-    depth-first order, so the path of first candidates comes first.
+    The tree has at most ``width`` nodes per level and ``budget`` in all (at least
+    ``n``; None is n * width). The output is ((tokens, parents), q rows [nodes, V]). The
+    nodes are in depth-first order, so the path of first candidates comes first.
 
                      level 1   level 2   level 3          n = 3, width = 3
         text ──┬──── a ──┬──── b ─────── c
                │         └──── d
                └──── e ─────── f ─────── g
 
-    *How children are drawn.* Without replacement: the q of each child is the draft's
-    distribution without its earlier siblings, renormalised. As the temperature goes to
-    0 these are the likeliest tokens in order, each with probability 1.
+    *How children are drawn.* They are drawn without replacement: the q of each child is
+    the draft's distribution without its earlier siblings, renormalised. As the
+    temperature goes to 0, the children are the likeliest tokens in order, each with
+    probability 1.
 
     *How many children a node has.* The rank chance of a node's k-th child is the
     probability of the path to the node, times the k-th highest probability after it. A
     node has as many children as it has rank chances among the ``width`` best of its
-    level. This never depends on a token that is yet to be drawn; otherwise the tokens
-    would not be distributed as q.
+    level. This number never depends on a token that is yet to be drawn; otherwise the
+    tokens would not be distributed as q.
 
     *Layers that share an input.* With ``lp`` above 1 the passes are fuzzy: up to ``lp``
     of the draft model's layers get the same input. A model that cannot do this raises
     SpeclibError. None or 1: all passes are exact. ``calibrate``: the first pass is
-    exact nevertheless, and the end drops what fuzzy passes cached. So the next tree
-    begins with an exact pass over the accepted tokens.
+    exact nevertheless, and at the end all fuzzy cache entries are dropped. So the next
+    tree begins with an exact pass over the accepted tokens.
 
-    Source: EasySpec, sections 3.1 and 3.2, for fuzzy passes and calibration. It does
-    not specify the shape of the tree.
+    Source: EasySpec, sections 3.1 and 3.2, for fuzzy passes and calibration. The paper
+    does not specify the shape of the tree.
     """
 
     width: int
@@ -164,8 +165,8 @@ class DraftTree(DraftingByLevel):
     ) -> list[int]:
         """How many children each node of a level gets.
 
-        ``drafted``: nodes drafted so far. The budget keeps one node for each of the
-        ``levels_left`` levels after this one.
+        ``drafted``: the number of nodes drafted so far. One node of the budget is
+        reserved for each of the ``levels_left`` levels after this one.
         """
         budget = self.n * self.width if self.budget is None else self.budget
         most = min(self.width, budget - drafted - levels_left)
@@ -186,8 +187,8 @@ class DraftTree(DraftingByLevel):
     ) -> Iterator[tuple[int, Row]]:
         """``count`` children of a node: each a token and the q it was drawn from.
 
-        Siblings have different coins. Cousins share theirs: at most one of them is on
-        the path that is followed.
+        Siblings have different coins. Cousins share a coin, since at most one of them
+        is on the path that is followed.
         """
         position = len(self.text) + level
         for index in range(count):
@@ -216,7 +217,7 @@ class DraftTree(DraftingByLevel):
         return Given(tree, tokens, payload)
 
     def _fuzzy_slots(self, kept: int, fed: int, fed_drafts: int) -> int:
-        """Slots that fuzzy passes filled: all but those of an exact first pass."""
+        """The number of slots filled by fuzzy passes: all but an exact first pass's."""
         if self.lp is None or self.lp == 1:
             return 0
         first_is_exact = self.calibrate or not kept
@@ -228,7 +229,7 @@ class DraftTree(DraftingByLevel):
 
 
 def without(token: int, chances: Row) -> Row:
-    """``chances`` once ``token`` has been drawn from it, renormalised."""
+    """``chances`` without ``token``, renormalised."""
     rest = chances.copy()
     rest[token] = 0
     rest /= rest.sum()

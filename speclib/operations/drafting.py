@@ -1,6 +1,6 @@
 """What drafting operations have in common.
 
-Knows no method, and of a model only ``rows``, ``chances`` and ``level``.
+Knows no method, and uses only a model's ``rows``, ``chances`` and ``level``.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class DraftingByLevel(Drafting):
 
     @property
     def level_passes(self) -> int:
-        """How many passes come after the one that reads the text."""
+        """How many passes follow the one that reads the text."""
         return self.n - 1
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
         """The first pass, then the further ones.
 
-        We count the further passes as equal: each was fed the same share of the tokens.
+        We treat the further passes as equal, each fed the same share of the tokens.
         """
         first = len(self.text) - kept
         later = fed - first
@@ -69,7 +69,7 @@ def level_rows(
 ) -> Rows:
     """The draft's rows [new, V] after a tree's last ``new`` nodes; see Model.level.
 
-    If there is no node yet: [1, V], after the bare text.
+    Without any node, it is the row [1, V] after the bare text.
     """
     if parents:
         return model.level(text, tuple(parents), new, sampler)

@@ -1,6 +1,6 @@
 """Drafting after several guesses of the target's next token.
 
-Knows nothing of methods, and of a model only ``graded`` and ``level``.
+Knows no method, and uses only a model's ``graded`` and ``level``.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class DraftedBranches(DraftPayload):
     """The event's tokens are branches of equal length, one after the other.
 
     Branch i was drafted for the outcome (``accepted[i]``, ``guesses[i]``). ``window``:
-    how many tokens at the text's end await a test; a branch follows a guess in one of
-    their positions or right after them. ``fed``: how many guesses and drafts (or masks)
+    how many tokens at the text's end await a test; a guess is at the position of one of
+    these tokens or right after them. ``fed``: how many guesses and drafts (or masks)
     were fed. ``passes``: one over the window and one for each level of all branches;
     with masks, one for all levels. Without guesses there are no levels.
     """
@@ -85,9 +85,9 @@ class Fork(DraftingByLevel):
 
     ``text`` ends with the window: drafted tokens that the target is testing. It will
     accept the first k of them and then write one token itself. ``fan[k]`` is how many
-    guesses we make for that token: the draft's likeliest after those k, without the
-    window's own next token, which would then have been accepted. So ``fan`` has one
-    entry more than the window has tokens::
+    guesses we make for that token. They are the draft's likeliest tokens after those k,
+    without the window's own next token, which would have been accepted. So ``fan`` has
+    one more entry than the window has tokens::
 
         text ──┬── w1 ──┬── w2 ──┬── e ── e1 e2      fan = (1, 2, 1), n = 2
                │        │        └ all accepted, then e
@@ -96,18 +96,19 @@ class Fork(DraftingByLevel):
                └── a ── a1 a2                        nothing accepted, then a
 
     One pass reads the window (the paper's glue). Each further pass writes one level of
-    all branches; with a ``mask`` (see ``Propose``), one pass writes all levels. Gives
-    Branches: n Drafted tokens with their q for every guessed outcome.
+    all branches; with a ``mask`` (see ``Propose``), one pass writes all levels. The
+    result is Branches: n Drafted tokens with their q for every guessed outcome.
 
-    Branches share the coins of a position, as at most one branch is followed.
+    Branches share the coins of a position, since at most one branch is followed.
     ``index``: which coins of a position they use.
 
     ``factor``: multiplies the probabilities of the ``likeliest`` tokens in each q.
     Below 1, drafts are rejected more often, but the target's token is then more often
-    among the guesses. It does not change greedy drafts.
+    among the guesses. The factor does not change greedy drafts.
 
     Source: Kumar, Dao and May 2026, "Speculative Speculative Decoding". The tree of all
-    branches, and which tokens are not guessed, are from its published code.
+    branches, and the choice of tokens that are not guessed, are from its published
+    code.
     """
 
     fan: tuple[int, ...]
@@ -133,13 +134,13 @@ class Fork(DraftingByLevel):
         return not self.most_drafts
 
     def within(self, tokens_left: int) -> Fork:
-        """Each branch begins with a guess, which takes up a position, too."""
+        """The same, cut; the guess that begins each branch also takes a position."""
         return super().within(max(0, tokens_left - 1))
 
     def run(self, model: Model, run: DecodingRun) -> Output:
         """((outcomes, tokens of each branch), q rows [branches * n, V]).
 
-        If it is empty, nothing is read, and the first part is ().
+        An empty operation reads nothing, and its first part is ().
         """
         if self.is_empty:
             return Output((), np.empty((0, model.vocab)))
@@ -166,8 +167,8 @@ class Fork(DraftingByLevel):
         self, outcomes: tuple[Outcome, ...], model: Model, run: DecodingRun
     ) -> Output:
         # For the model this is a tree after the text before the window. Its first nodes
-        # are the window, in a line. Then come the guesses, each after the last token
-        # that it assumes to be accepted. Then come the drafts, level by level.
+        # are the window, in a line. Then come the guesses, each after the last window
+        # token that it assumes to be accepted. Then come the drafts, level by level.
         text = self.text
         parents = list(range(-1, self.last - 1))
         places = []  # the position of each branch's first draft
@@ -231,7 +232,7 @@ class Fork(DraftingByLevel):
 
     @property
     def level_passes(self) -> int:
-        """One for each level of all branches; with a mask, one for all levels."""
+        """One pass per level of all branches; with a mask, one pass for all levels."""
         return self.n if self.mask is None else 1
 
     def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:

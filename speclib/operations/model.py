@@ -1,14 +1,14 @@
 """What an operation may ask of a model, with defaults for all that is optional.
 
-A model predicts which token follows a text. It must provide the rows after a text, and
-manage its cache. Everything else has a default here, path by path or without effect, so
-callers need not ask what a model can do:
+A model predicts which token follows a text. It must return the rows after a text, and
+manage its cache. Everything else has a default here, which reads path by path or has no
+effect, so callers need not check what a model can do:
 
     graded               rows with a probability for every token
     tree, level          one pass for a whole tree, or for its last level
     continued            several sequences, one token of each per pass
     drafting             several layers that share one input (EasySpec's fuzzy passes)
-    reading, features    a draft that continues from its target's features (EAGLE)
+    reading, features    a draft that continues from the target's features (EAGLE)
     go_to_first, _last   several devices that compute one at a time
     wait_for_device      a device that still computes after the call returns
 
@@ -42,8 +42,8 @@ def shaped(
 ) -> Rows:
     """Distributions [n, V] from the last ``logits`` [n, V] of a pass over ``text``.
 
-    ``parents``: those of the tree at the end of the text (see ``Model.tree``); None: it
-    ends with no tree.
+    ``parents``: the parents in the tree at the end of the text (see ``Model.tree``);
+    None: there is no tree.
     """
 
     def texts() -> Sequence[AnyText]:
@@ -55,7 +55,7 @@ def shaped(
 
 
 class Stopped(Exception):
-    """Raised by a model when ``stopped()`` says that its pass is no longer wanted."""
+    """Raised by a model if ``stopped()`` returns True: its pass is no longer wanted."""
 
 
 class Model(ABC):
@@ -66,8 +66,8 @@ class Model(ABC):
     prefix: the tokens in its KV cache.
     run_number: the number of the last run that it served.
 
-    ``stopped()`` is called before each layer or pass; if it returns True, the model
-    raises Stopped.
+    The model calls ``stopped()`` before each layer or pass, and raises Stopped if it
+    returns True.
     """
 
     vocab: int
@@ -92,15 +92,15 @@ class Model(ABC):
     def chances(self) -> Row:
         """The probabilities [vocab] after the last text, at temperature 1.
 
-        Raises NotImplementedError if a model has none, as here.
+        Raises NotImplementedError by default: a model need not have them.
         """
-        raise NotImplementedError(f"{type(self).__name__} knows no probabilities")
+        raise NotImplementedError(f"{type(self).__name__} has no probabilities")
 
     def graded(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """Probabilities [last + 1, vocab] at temperature 1, for the texts of ``rows``.
 
-        Here they do not depend on the ``sampler`` of the run: only a toy writes from
-        one script when greedy, and from another when it samples.
+        By default they do not depend on the run's ``sampler``. Only a toy's do: it has
+        one script when it is greedy, and another when it samples.
         """
         return self.rows(text, last, PLAIN)
 
@@ -113,8 +113,8 @@ class Model(ABC):
         text: the text, then the tokens of the tree's nodes.
         parents: for each node the number of the node that it follows; -1: the text.
 
-        The first row follows the bare text, the others each node's path. Here the paths
-        are read one by one.
+        The first row follows the bare text, and each other row a node's path. By
+        default the paths are read one by one.
         """
         rows = [self.rows(path, 0, sampler) for path in paths(text, parents)]
         return np.concatenate(rows)
@@ -124,9 +124,9 @@ class Model(ABC):
     ) -> Rows:
         """The draft's rows [new, vocab] after a tree's last ``new`` nodes.
 
-        ``text`` and ``parents``: see ``tree``. Greedy rows would not rank the tokens:
-        with a greedy ``sampler`` the rows are at temperature 1. Here the paths are read
-        one by one.
+        ``text`` and ``parents``: see ``tree``. Greedy rows do not rank the tokens, so
+        with a greedy ``sampler`` the rows are at temperature 1. By default the paths
+        are read one by one.
         """
         rows = []
         for path in paths(text, parents)[-new:]:
@@ -137,10 +137,10 @@ class Model(ABC):
     def continued(
         self, text: AnyText, starts: Sequence[Tokens], n: int
     ) -> tuple[Tokens, ...]:
-        """Each of ``starts`` continued greedily after ``text``, to ``n`` tokens.
+        """Continues each of ``starts`` greedily after ``text``, to ``n`` tokens.
 
-        Here the sequences are continued one by one, the first one last, so that it
-        stays in the KV cache.
+        By default the sequences are continued one by one, and the first sequence last,
+        so that it stays in the KV cache.
         """
         sequences = []
         for tokens in reversed(starts):
@@ -156,20 +156,20 @@ class Model(ABC):
 
         calibrate: whether its first pass is exact.
 
-        Raises SpeclibError if ``lp`` is above 1 and the model computes its layers one
-        after the other, as here.
+        By default a model computes its layers one after the other, and raises
+        SpeclibError if ``lp`` is above 1.
         """
         if lp > 1:
             raise SpeclibError(
                 f"lp is {lp}, but this draft cannot compute several layers at "
-                "once: take a Llama, Qwen2 or Qwen3 in torch, on one place or with "
+                "once: use a Llama, Qwen2 or Qwen3 in torch, on one place or with "
                 'spread = "layers"; or give lp=1, which is tree SD'
             )
         return nullcontext()
 
     # -- features ----------------------------------------------------------------------
     def features_fed(self) -> np.ndarray | None:
-        """The features of the tokens that the last pass fed, [fed, width], or None.
+        """The features [fed, width] of the tokens fed to the last pass, or None.
 
         See ``core.features``.
         """
@@ -180,7 +180,7 @@ class Model(ABC):
     ) -> AbstractContextManager[None]:
         """A context for one drafting operation after ``text`` from target features.
 
-        Ignores them here: only a head, such as EAGLE's, needs them.
+        By default they are ignored: only a head, such as EAGLE's, needs them.
         """
         return nullcontext()
 

@@ -1,11 +1,11 @@
-"""What every operation must answer.
+"""What every operation must provide.
 
 An operation is one thing that a device can be asked to do: draft some tokens, score a
-text. It is a value, carries the whole text it is about, and can be sent to another
-process. A worker keeps what it can of its KV cache and feeds the rest, so no method
+text. It is a value, contains the whole text it is about, and can be sent to another
+process. A worker reuses what it can of its KV cache and feeds the rest, so no method
 ever handles rollback.
 
-An operation owns every fact about itself, so no other code branches on its name:
+An operation answers all questions about itself, so no other code branches on its name:
 
     on the controller   within, concerns          how far it fits, whether it matters
     in the worker       run                       what it computes
@@ -53,9 +53,9 @@ class Output(NamedTuple):
 
 
 class Performed(NamedTuple):
-    """An operation that has ended; ``kept``, ``fed``: tokens of its KV cache.
+    """An operation that has ended; ``output``: None if it has none.
 
-    ``output``: None if there is none.
+    ``kept``, ``fed``: tokens reused from the KV cache, and tokens added to it.
     """
 
     output: Output | None
@@ -69,7 +69,7 @@ NOTHING = Performed(None, 0, 0)
 class Pass(NamedTuple):
     """``times`` forward passes that are fed ``fed`` tokens each.
 
-    ``kept``: cached tokens before the first of them; 0 is the pass that starts a text
+    ``kept``: tokens cached before the first pass; 0 in the pass that starts a text
     (prefill). ``lp``: how many layers share an input; None in an exact pass.
     """
 
@@ -79,13 +79,13 @@ class Pass(NamedTuple):
     lp: int | None = None
 
     def each(self) -> Iterator[Pass]:
-        """Its passes one by one; each finds the tokens of the earlier ones cached."""
+        """Its passes one by one; the tokens of each are cached for the next."""
         for number in range(self.times):
             yield Pass(self.fed, self.kept + number * self.fed, lp=self.lp)
 
 
 class Given(NamedTuple):
-    """What the method gets (``value``), and what the operation's trace event shows."""
+    """What the method gets (``value``), and what the trace event records."""
 
     value: Any
     tokens: Tokens
@@ -109,8 +109,8 @@ class RecordedRun(Protocol):
     ) -> Rows:
         """The rows after ``texts``, one-hot at what the target wrote there.
 
-        The last ones are one-hot at ``likeliest`` instead; but with ``tested``, not
-        those whose text was committed.
+        The last rows are one-hot at ``likeliest`` instead. With ``tested``, this
+        excludes rows whose text was committed.
         """
         ...
 
@@ -125,8 +125,8 @@ class Operation(ABC):
     name: ClassVar[str]
     payload_type: ClassVar[type[Payload]]
 
-    # Whether its rows are distributions as the sampler shapes them. With a greedy
-    # sampler each is one-hot, so its token is all that has to be sent.
+    # Whether its rows are distributions shaped by the sampler. With a greedy sampler
+    # each row is one-hot, so only its token has to be sent.
     gives_distributions: ClassVar[bool] = False
 
     @property
@@ -136,7 +136,7 @@ class Operation(ABC):
 
     @property
     def texts(self) -> tuple[AnyText, ...]:
-        """The text before each of its rows; () if the target draws from none."""
+        """The text before each of its rows; () if the target draws from no row."""
         return ()
 
     @property
@@ -154,18 +154,18 @@ class Operation(ABC):
         return self
 
     def concerns(self, text: AnyText) -> bool:
-        """Whether its result can still matter once ``text`` is committed."""
+        """Whether its result can still be useful once ``text`` is committed."""
         return begins_with(self.text, text)
 
     @abstractmethod
     def run(self, model: Model, run: DecodingRun) -> Output:
-        """Computes it, in the worker. Raises Stopped if the model is stopped."""
+        """Runs it, in the worker. Raises Stopped if the model is stopped."""
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
-        """The forward passes of a run that ``kept`` and ``fed`` this many tokens.
+        """The forward passes of a run that reused ``kept`` tokens and fed ``fed``.
 
-        The first pass feeds the part of the text that is not cached; everything else is
-        fed one token at a time.
+        The first pass feeds the part of the text that is not cached. All other tokens
+        are fed one at a time.
         """
         first = len(self.text) - kept
         later = fed - first
@@ -177,7 +177,7 @@ class Operation(ABC):
         return passes
 
     def until(self, done: Performed, share: float) -> Performed:
-        """The part of ``done`` that exists after ``share`` of its time; here none."""
+        """The part of ``done`` that exists after this ``share`` of its time."""
         return Performed(None, done.kept, 0)
 
     @abstractmethod
@@ -185,12 +185,12 @@ class Operation(ABC):
         """What the method gets and the trace shows, on the controller."""
 
     def unfinished(self) -> Payload:
-        """What the trace shows if there is no output."""
+        """What the trace shows without an output."""
         return self.payload_type()
 
     @abstractmethod
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
-        """Its output in a recorded run, from an ``event`` that shows one."""
+        """Its output in a recorded run, from an ``event`` that has a result."""
 
     def is_recorded(self, event: OwnEvent) -> bool:
         """Whether a finished ``event`` of this name can be this operation's."""
@@ -202,7 +202,7 @@ class Operation(ABC):
 
 
 def perform(operation: Operation, model: Model, run: DecodingRun) -> Performed:
-    """Runs ``operation`` on ``model``, whose cache is empty in a new run."""
+    """Runs ``operation`` on ``model``, and first empties its cache in a new run."""
     if model.run_number != run.number:
         model.run_number = run.number
         model.reset()

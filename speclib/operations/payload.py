@@ -1,8 +1,8 @@
 """What a trace event shows of its operation, beyond what every event has.
 
-A payload answers for its own event: how many forward passes it was, which of its tokens
-follow which. So a reader of traces, such as a timeline, never branches on an
-operation's name.
+A payload answers questions about its event: how many forward passes there were, and
+which token follows which. So a reader of traces, such as a timeline, never branches on
+an operation's name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from speclib.core.sampling import Tokens
 
 
 class OwnEvent(Protocol):
-    """What an operation asks of its own trace event; see ``trace.events.Event``."""
+    """What an operation reads in its own trace event; see ``trace.events.Event``."""
 
     @property
     def tokens(self) -> Tokens: ...
@@ -39,34 +39,34 @@ class Payload:
 
     @property
     def tested(self) -> int:
-        """How many of the last tokens fed the target was asked to test."""
+        """How many of the last fed tokens the target was asked to test."""
         return 0
 
     @property
     def likeliest(self) -> Tokens:
-        """The target's likeliest tokens after the last of its candidates."""
+        """The likeliest token after each of the last candidates."""
         return ()
 
     def pass_count(self, tokens: Tokens) -> int:
-        """Forward passes."""
+        """The number of forward passes."""
         return 1
 
     def drafts_fed(self, tokens: Tokens) -> int:
-        """How many of the tokens fed it had drafted itself."""
+        """How many of the fed tokens the operation itself had drafted."""
         return 0
 
     @property
     def fuzzy_slots(self) -> int:
-        """How many of the last slots of the KV cache fuzzy passes have filled."""
+        """How many of the KV cache's last slots were filled by fuzzy passes."""
         return 0
 
     @property
     def drops_fuzzy_slots(self) -> bool:
-        """Whether it drops them when it ends."""
+        """Whether the operation drops these slots when it ends."""
         return False
 
     def depths(self, tokens: Tokens) -> tuple[int, ...]:
-        """How many tokens of its event come before each token on its path."""
+        """How many of the event's tokens come before each token on its path."""
         return tuple(range(len(tokens)))
 
     def places(self, tokens: Tokens) -> tuple[int, ...]:
@@ -89,9 +89,9 @@ class DraftPayload(Payload):
     is_drafting: ClassVar[bool] = True
 
     def pass_count(self, tokens: Tokens) -> int:
-        """One for each token of the longest path; none without output."""
+        """One pass for each token of the longest path; none without output."""
         return 1 + max(self.depths(tokens), default=-1)
 
     def drafts_fed(self, tokens: Tokens) -> int:
-        """All but the last one: nothing has been drafted after it yet."""
+        """All drafts but the last: nothing has been drafted after it yet."""
         return max(0, len(tokens) - 1)

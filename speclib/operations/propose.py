@@ -26,8 +26,11 @@ from .payload import DraftPayload, OwnEvent
 
 @dataclass(frozen=True)
 class DraftedInALine(DraftPayload):
-    """``masks``: how many masks one pass was fed to write all tokens; None: each token
-    had its own pass."""
+    """The payload of tokens in one sequence.
+
+    ``masks``: how many masks one pass was fed to write them all; None: each token had
+    its own pass.
+    """
 
     masks: int | None = None
 
@@ -44,22 +47,22 @@ class DraftedInALine(DraftPayload):
 
 @dataclass(frozen=True)
 class Propose(Drafting):
-    """Draft ``n`` tokens after ``text``. Gives Drafted tokens, each with its q.
+    """Draft ``n`` tokens after ``text``. The result is Drafted tokens with their q.
 
-    ``index`` identifies the drafter: each has its own coins.
+    ``index`` identifies the drafter: each drafter has its own coins.
 
-    ``confidence``: stop early, after an end token or after a token to which the draft
-    gives a lower probability than this. Greedy rows are one-hot, so there it is the
-    probability at temperature 1.
+    ``confidence``: stop early, after an end token or after a token whose probability in
+    the draft is lower than this. Greedy rows are one-hot, so with a greedy sampler it
+    is the probability at temperature 1.
 
     ``mask``: the placeholder token of a draft trained to write all tokens in one pass.
     The text is followed by n - 1 masks, and each token comes from the row before its
     position::
 
         fed      t1 t2 t3  m  m         n = 3
-        drafts          d1 d2 d3        d3 knows neither d1 nor d2
+        drafts          d1 d2 d3        d3 depends on neither d1 nor d2
 
-    If it is stopped, it gives the tokens it has.
+    If it is stopped, its result is the tokens written until then.
 
     A draft with replicas on two devices writes the first half of the tokens, rounded
     up, on one device and the rest on the other (PEARL, Appendix G).
@@ -135,19 +138,19 @@ class Propose(Drafting):
         return token in run.eos or bool(self.confidence > chances[token])
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
-        """As for any operation; with masks, a single one."""
+        """The passes of any operation; with masks, a single pass."""
         if self.mask is None:
             return super().passes(kept, fed)
         return [Pass(fed=fed, kept=kept)] if fed else []
 
     def until(self, done: Performed, share: float) -> Performed:
-        """The tokens whose passes were over, if all passes are equally long."""
+        """The tokens whose passes had ended, if all passes take equally long."""
         if done.output is None:
             return Performed(None, done.kept, 0)
         tokens, rows = done.output
         written = min(len(tokens), int(len(tokens) * share + 1e-9))
         if self.mask is not None and written < len(tokens):
-            written = 0  # the pass gives all of them when it ends, and none before
+            written = 0  # the pass returns all tokens when it ends, and none before
         fed = done.fed - (len(tokens) - written) if written else 0
         return Performed(Output(tokens[:written], rows[:written]), done.kept, fed)
 

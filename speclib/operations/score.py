@@ -20,7 +20,7 @@ from .payload import OwnEvent, Payload
 # -- what a trace shows ----------------------------------------------------------------
 @dataclass(frozen=True)
 class Scored(Payload):
-    """The event's tokens are those fed; the last ``tested`` of them are tested."""
+    """The event's tokens are the fed ones; the last ``tested`` of them are tested."""
 
     tested: int = 0
 
@@ -49,7 +49,7 @@ class ScoredTree(Scored):
 # -- operations ------------------------------------------------------------------------
 @dataclass(frozen=True)
 class TargetPass(Operation):
-    """Give rows [last + 1, V]: a distribution after each of ``texts``."""
+    """Compute rows [last + 1, V]: a distribution after each of ``texts``."""
 
     payload_type: ClassVar[type[Payload]] = Scored
     gives_distributions: ClassVar[bool] = True
@@ -61,7 +61,7 @@ class TargetPass(Operation):
 
 @dataclass(frozen=True)
 class Score(TargetPass):
-    """Give the distributions after text[:-last] ... text: rows [last + 1, V]."""
+    """Compute the distributions after text[:-last] ... text: rows [last + 1, V]."""
 
     last: int = 0
 
@@ -88,14 +88,14 @@ class Score(TargetPass):
 
 @dataclass(frozen=True)
 class ScoreTree(TargetPass):
-    """Give the distributions after a text and after the path to each node of a tree.
+    """Compute the distributions after a text and after the path to each tree node.
 
     ``text`` ends with the tokens of the tree's nodes, in the order of ``parents`` (see
-    ``core.candidate_tree``). Gives rows [len(parents) + 1, V], the first of them after
-    the bare text.
+    ``core.candidate_tree``). The result is rows [len(parents) + 1, V]; the first row
+    follows the bare text.
 
     ``likeliest_count``: in how many of the last rows only the likeliest token matters.
-    The trace records it, so that a replay can repeat it.
+    The trace records these tokens, so that a replay can repeat them.
 
     ``tested``: whether these rows also decide which tokens are accepted. Along the
     committed text, a replay then repeats what was committed.
@@ -138,7 +138,7 @@ class ScoreTree(TargetPass):
 class RowsAndFeatures(NamedTuple):
     """The result of a target pass.
 
-    ``features``: of all tokens that it fed; None if the model has none.
+    ``features``: the features of all fed tokens; None if the model has none.
     """
 
     rows: Rows
@@ -147,10 +147,10 @@ class RowsAndFeatures(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoreTreeFeatures(ScoreTree):
-    """Like ``ScoreTree``; also gives the features of the tokens that were fed.
+    """Like ``ScoreTree``, with the features of all fed tokens in the result.
 
-    These are the text's last tokens, which were not cached, and then the tree's nodes
-    in order.
+    The fed tokens are the text's last tokens, which were not cached, and then the
+    tree's nodes in order.
     """
 
     name: ClassVar[str] = "score_tree_features"

@@ -18,7 +18,7 @@ from speclib.errors import BadValue
 from speclib.operations import OPERATIONS
 from speclib.operations.payload import Payload
 
-CONTROLLER = "controller"  # the method's own thread of decisions
+CONTROLLER = "controller"  # the thread in which the method decides
 COMMIT = "commit"
 LOOKUP = "lookup"
 
@@ -26,11 +26,11 @@ LOOKUP = "lookup"
 class Event(NamedTuple):
     """One operation of one device, or one step of the controller.
 
-    ``ts``, ``dur``: when it began and how long it took, seconds. ``op``: the
+    ``ts``, ``dur``: when it began and how long it took, in seconds. ``op``: the
     operation's name. ``id`` is unique in the trace; ``round`` counts the method's
     iterations.
 
-    ``tokens``: the ids that a drafting drafted, a scoring was fed, or a commit
+    ``tokens``: the ids of the tokens that were drafted, fed to the target, or
     committed. A commit begins when the controller has the last result it needs, so it
     lasts as long as verification. A lookup takes no time.
 
@@ -39,14 +39,14 @@ class Event(NamedTuple):
 
     ``clock``: the kind of number: virtual, emulated or measured.
 
-    ``kept``, ``fed``: tokens in the KV cache before it, and tokens it added.
+    ``kept``, ``fed``: tokens reused from the KV cache, and tokens added to it.
 
     ``sent``, ``received``: when the controller sent the question, and when it received
-    the answer; None on a clock where messages take no time.
+    the answer; None on a clock on which messages take no time.
 
-    ``payload``: what only this operation shows. ``overrun``: an emulated operation
-    outlasted its latency. ``lost``: its device was lost. ``cancelled``: it ended early;
-    it shows what was computed until then.
+    ``payload``: what only this kind of operation records. ``overrun``: an emulated
+    operation outlasted its latency. ``lost``: its device was lost. ``cancelled``: it
+    ended early; the event has what was computed until then.
     """
 
     ts: float
@@ -69,20 +69,20 @@ class Event(NamedTuple):
 
     @property
     def end(self) -> float:
-        """Seconds since the request began."""
+        """When it ended, in seconds since the request began."""
         return self.ts + self.dur
 
     @property
     def message_seconds(self) -> float:
-        """How long the two messages took: all the time except the operation itself."""
+        """How long its two messages took: the whole time without the operation."""
         if self.sent is None or self.received is None:
             return 0.0
         return self.received - self.sent - self.dur
 
-    # What the operation knows about its own event; see operations.payload.
+    # Facts that depend on the kind of operation; see operations.payload.
     @property
     def is_drafting(self) -> bool:
-        """Whether the draft model wrote its tokens."""
+        """Whether its tokens were written by the draft model."""
         return self.payload.is_drafting
 
     @property
@@ -92,22 +92,22 @@ class Event(NamedTuple):
 
     @property
     def tested(self) -> int:
-        """How many of the last tokens fed the target was asked to test."""
+        """How many of the last fed tokens the target was asked to test."""
         return self.payload.tested
 
     @property
     def pass_count(self) -> int:
-        """Forward passes."""
+        """The number of forward passes."""
         return self.payload.pass_count(self.tokens)
 
     @property
     def drafts_fed(self) -> int:
-        """How many of the tokens fed it had drafted itself."""
+        """How many of the fed tokens the operation itself had drafted."""
         return self.payload.drafts_fed(self.tokens)
 
     @property
     def text_length(self) -> int:
-        """Tokens in its text: all that were cached or fed, without its own drafts."""
+        """Tokens in its text: all cached and fed tokens except its own drafts."""
         return self.kept + self.fed - self.drafts_fed
 
     @property
@@ -124,7 +124,7 @@ class Event(NamedTuple):
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """How many tokens of its event come before each drafted token on its path."""
+        """How many of the event's tokens come before each drafted token on its path."""
         return self.payload.depths(self.tokens)
 
     @property
@@ -136,15 +136,17 @@ class Event(NamedTuple):
 
 @dataclass
 class Trace:
-    """The events of one request, in the order in which they ended; ``meta``: what was
-    run."""
+    """The events of one request, in the order in which they ended.
+
+    ``meta``: the method, its settings and other facts about the run.
+    """
 
     events: list[Event]
     meta: dict[str, Any] = field(default_factory=dict)
 
     @property
     def devices(self) -> list[str]:
-        """The names of all devices, even if they did nothing."""
+        """The names of all devices, including idle ones."""
         named = self.meta.get("devices")
         return list(named or sorted({event.device for event in self.operations}))
 
@@ -160,7 +162,7 @@ class Trace:
 
     @property
     def prompt_length(self) -> int:
-        """Tokens of the prompt: those before the first row of a target."""
+        """The number of prompt tokens: all tokens before a target's first row."""
         lengths = [
             event.kept + event.fed - event.tested
             for event in self.operations
@@ -169,9 +171,9 @@ class Trace:
         return min(lengths, default=0)
 
     def draft_positions(self, became: str) -> set[int]:
-        """Positions in the text, including the prompt, of drafts with one outcome.
+        """The positions of drafts that ``became`` "accepted" or "rejected".
 
-        ``became``: "accepted" or "rejected".
+        Positions are in the text, including the prompt.
         """
         positions = set()
         for event in self.operations:

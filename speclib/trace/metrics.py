@@ -20,25 +20,25 @@ AnyStats = TypeVar("AnyStats", bound="Stats")
 class Stats:
     """Counts and seconds of one request, or their sums over several.
 
-    Ratios are properties. Seconds are on the trace's clock: different kinds are never
-    added.
+    Ratios are properties. Seconds are on the trace's clock; seconds of different kinds
+    are never added.
     """
 
     requests: int = 0
     tokens: int = 0  # committed
-    first_tokens: int = 0  # of those, in the first commit
+    first_tokens: int = 0  # in the first commit
     seconds: float = 0.0  # from the request to the last commit
     ttft: float = 0.0  # from the request to the first commit
-    rounds: int = 0  # commits: iterations of the method's loop
+    rounds: int = 0  # iterations of the method's loop, each with a commit
     drafted: int = 0
     accepted: int = 0
     rejected: int = 0
     draft_runs: int = 0  # forward passes
     target_runs: int = 0
-    draft_seconds: float = 0.0  # of busy devices
+    draft_seconds: float = 0.0  # busy time of devices
     target_seconds: float = 0.0
     operations: int = 0
-    caught_up: int = 0  # tokens a target fed only because another target had seen them
+    caught_up: int = 0  # tokens that another target had read first
     overruns: int = 0  # emulated operations that outlasted their latency
 
     def __add__(self, other: Self) -> Self:
@@ -76,9 +76,9 @@ class Stats:
 
     @property
     def drafted_per_round(self) -> float:
-        """Drafted tokens that the target gets per iteration.
+        """Drafted tokens per iteration.
 
-        Plain decoding drafts nothing; it processes one token, its own.
+        1 for plain decoding: it drafts nothing, and processes its own last token.
         """
         return ratio(self.drafted, self.rounds) if self.drafted else 1.0
 
@@ -94,7 +94,7 @@ class Stats:
 
     @property
     def device_seconds_per_token(self) -> float:
-        """Seconds of busy devices per committed token."""
+        """Seconds per committed token in which devices were busy."""
         return ratio(self.draft_seconds + self.target_seconds, self.tokens)
 
 
@@ -104,7 +104,7 @@ def ratio(part: float, whole: float) -> float:
 
 
 def total(many: Iterable[AnyStats]) -> AnyStats:
-    """The sum of one or more requests; its ratios are micro averages."""
+    """The sum over one or more requests; its ratios are micro averages."""
     requests = list(many)
     rows = [vars(stats).values() for stats in requests]
     return type(requests[0])(*map(sum, zip(*rows, strict=True)))
@@ -112,11 +112,11 @@ def total(many: Iterable[AnyStats]) -> AnyStats:
 
 @checked
 def stats(trace: Trace) -> Stats:
-    """Counts one request's trace."""
+    """Computes the statistics of one request from its trace."""
     commits = [commit for commit in trace.commits if commit.tokens]
     draftings = [event for event in trace.operations if event.is_drafting]
     scorings = [event for event in trace.operations if event.is_scoring]
-    outcomes: list[str] = []  # including lookups, which no model made
+    outcomes: list[str] = []  # including lookups, which no model drafted
     for event in trace.events:
         outcomes += event.outcome
     return Stats(
@@ -140,7 +140,7 @@ def stats(trace: Trace) -> Stats:
 
 
 def _caught_up(scorings: list[Event]) -> int:
-    """Tokens that a target fed only because another target had seen them.
+    """Tokens that another target read first, and that a target had to catch up on.
 
     A pass feeds its candidates and one more token; any further tokens are catching up.
     The pass that starts a text is prefill, and a single target never catches up.

@@ -108,8 +108,8 @@ class Seat(World):
         return self._batch.cost_ratio
 
     @property
-    def drafts_beside_a_pass(self) -> float:
-        return self._batch.drafts_beside_a_pass
+    def drafts_per_target_pass(self) -> float:
+        return self._batch.drafts_per_target_pass
 
     def _start(self, future: AnyFuture) -> None:
         """Nothing to do: the operation begins with the step."""
@@ -203,6 +203,6 @@ class BatchWorld:
         raise NotImplementedError
 
     @property
-    def drafts_beside_a_pass(self) -> float:
+    def drafts_per_target_pass(self) -> float:
         """How many drafts take as long as a target pass, each made for all seats."""
         return self.cost_ratio.value

@@ -131,8 +131,8 @@ class Virtual(World):
         return CostRatio.known(self.latency.c)
 
     @property
-    def drafts_beside_a_pass(self) -> float:
-        return self.latency.drafts_beside_a_pass()
+    def drafts_per_target_pass(self) -> float:
+        return self.latency.drafts_per_target_pass()
 
     def _make_ready(self) -> None:
         """Forgets what an interrupt left half done: nothing computes here."""

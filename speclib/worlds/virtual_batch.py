@@ -55,8 +55,8 @@ class VirtualBatch(BatchWorld):
         return CostRatio.known(self.latency.c_of_batch(len(self.seats)))
 
     @property
-    def drafts_beside_a_pass(self) -> float:
-        return self.latency.drafts_beside_a_pass(len(self.seats))
+    def drafts_per_target_pass(self) -> float:
+        return self.latency.drafts_per_target_pass(len(self.seats))
 
     def _perform(
         self, tasks_of: Mapping[str, Sequence[SeatTask]]

@@ -491,7 +491,7 @@ class World:
         return self.cost_ratio.value
 
     @property
-    def drafts_beside_a_pass(self) -> float:
+    def drafts_per_target_pass(self) -> float:
         """How many drafts take as long as a target pass, messages included.
 
         This is c, unless the devices are on several machines: there a message to the

@@ -63,7 +63,7 @@ def test_humaneval_solutions_of_ours_pass_their_own_tests():
 def test_n_takes_the_first_prompts_and_refuses_more_than_there_are():
     assert prompts.load("qa", n=3) == prompts.load("qa")[:3]
     for n in (0, -1, 97):
-        with pytest.raises(SpeclibError, match=f"n={n} .* holds 96"):
+        with pytest.raises(SpeclibError, match=f"n={n} .* has 96"):
             prompts.load("qa", n=n)
 
 

@@ -206,7 +206,7 @@ HEAD = {"model": "zoo/target", "head": True}
         (HEAD, HEAD, "only a draft can be a head"),
         ("zoo/draft-good", HEAD, "drafts for its own model alone"),
         ({"model": "zoo/target", "runtime": "llamacpp"}, HEAD, "alone, in torch"),
-        ("zoo/target", HEAD | {"spread": "layers"}, "a head is in one place"),
+        ("zoo/target", HEAD | {"spread": "layers"}, "a head runs in one place"),
         (
             "toy",
             {"model": "toy", "head": True},

@@ -55,7 +55,7 @@ NOT_VARIED = {
 def test_every_page_of_a_method_is_registered():
     pages = {path.stem for path in (ROOT / "speclib" / "methods").glob("*.py")}
     registered = {method.__module__.rpartition(".")[2] for method in METHODS.values()}
-    missing = pages - registered - {"__init__", "page_facts"}
+    missing = pages - registered - {"__init__", "method_facts"}
     assert not missing, f"add {missing} to METHODS in speclib/methods/__init__.py"
 
 
@@ -63,7 +63,7 @@ def test_every_page_of_a_method_is_registered():
 def test_a_method_describes_itself(name):
     """On its page, in its picture and in the manual."""
     assert METHODS[name].__doc__, f"{name} has no docstring"
-    assert about(name).name != name, f"the page of {name} lacks ABOUT: see page_facts"
+    assert about(name).name != name, f"the page of {name} lacks ABOUT: see method_facts"
     table = (ROOT / "docs" / "use.md").read_text()
     assert f"`{name}`" in table, f"add {name} to the table of methods in docs/use.md"
 

@@ -155,7 +155,7 @@ def test_a_verdict_says_where_a_claim_is_broken_and_how_close_it_was():
         {("3", "A"): number(3.0, *NARROW)}, kind="range", of=["3", "A"], low=0, high=2.4
     )
     # t(0.975, 3) = 3.182, and the logarithms of the factors are off by 0.01 twice.
-    assert outside.note == "3 / A: 3 (95 %: 2.885 .. 3.119, n 4) not in 0 .. 2.4"
+    assert outside.note == "3 / A: 3 (95 %: 2.885 .. 3.119, n 4) outside 0 .. 2.4"
     best = judge(kind="argmax", over="row", expected="4")
     assert (best.holds, best.value) == ("no", "3 in 1 of 2, 4 in 1")
 

@@ -135,6 +135,6 @@ def test_a_tree_in_a_lane_is_a_cell_per_level_and_a_count_of_the_others():
     first_level, _, second_level, _ = cells
     assert second_level.x - first_level.x == pytest.approx(first_level.width, abs=2)
 
-    assert any("not on the way: \u00a0a" in tip for tip in tooltips(picture))
+    assert any("not followed: \u00a0a" in tip for tip in tooltips(picture))
     assert "+ 1" in picture
     assert "4 candidates" in picture

@@ -18,7 +18,7 @@ from speclab.papers.table_cells import cells_to_run
 from speclab.papers.table_result import TableResult
 from speclab.traces.reconcile import Cause, Reconciled
 from speclab.views.tables.html import as_html
-from speclab.views.tables.markdown import page_markdown
+from speclab.views.tables.markdown import page_markdown, rest_markdown
 from speclab.views.tables.shown import show
 from speclab.views.tables.table_page import table_page
 from speclib import paths
@@ -290,7 +290,10 @@ def test_a_verdict_is_a_mark_and_a_number_and_its_reason_a_note(results):
     for cell in " | ".join(cells).split(" | "):
         assert len(re.sub("<sup>.*?</sup>", "", cell)) <= 32, cell
     notes = [line for line in text.splitlines() if line.startswith("<sup>")]
-    assert any("6 / codellama 7&34B: 1.807 not in 1.755 to 1.765" in n for n in notes)
+    assert any(
+        "table-14: 6 / codellama 7&34B: 1.807 outside 1.755 to 1.765" in n
+        for n in notes
+    )
 
 
 def test_what_to_know_is_four_points_at_most_and_comes_before_all_folds(results):
@@ -302,8 +305,9 @@ def test_what_to_know_is_four_points_at_most_and_comes_before_all_folds(results)
         assert len(result.table.before_you_cite) <= 4
 
 
-def test_every_erratum_is_in_the_page(results):
+def test_every_erratum_is_on_the_page_and_its_file_links_to_the_list(results):
     for result in results.values():
-        text = text_of(result)
+        shown = rest_markdown(table_page(result))
         for erratum in result.table.errata:
-            assert " ".join(erratum.note.split()) in text
+            assert " ".join(erratum.note.split()) in shown
+            assert "](../audit.md#errata)" in text_of(result)

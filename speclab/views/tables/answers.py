@@ -32,10 +32,14 @@ CLOSE, NEAR = 0.05, 0.15  # differences from print that count as none, as small
 
 
 class Count(NamedTuple):
-    """The number of claims that hold, and the number judged yes or no."""
+    """The number of claims that hold, and the number judged yes or no.
+
+    ``claims`` says which claims they are.
+    """
 
     held: int
     judged: int
+    claims: str = "claims about orders and bounds"
 
 
 def question_of(result: TableResult) -> str:
@@ -94,16 +98,23 @@ def errors_of(result: TableResult, points: Sequence[Point]) -> list[float]:
 def count_claims(result: TableResult, kind: str, is_order: bool = False) -> Count:
     """How many of the paper's claims hold by one kind of number.
 
-    Claims about the size of one number count only for print. Our own checks count only
+    Claims about the size of one number count only for print, and so do claims that the
+    print contradicts: to fail them may be to reproduce it. Our own checks count only
     for our own items, which have no other claims.
     """
-    chosen = set()
+    chosen, contradicted = set[str](), set[str]()
     for claim in result.table.claims:
         is_counted = kind == "paper" or not is_of_size(claim)
         if is_counted and (not result.table.cells or not is_own(claim)):
-            chosen.add(claim.id)
-    holds = [v.holds for v in result.claims if v.kind == kind and v.claim in chosen]
-    return Count(holds.count("yes"), holds.count("yes") + holds.count("no"))
+            is_contradicted = kind != "paper" and claim.printed == "no"
+            (contradicted if is_contradicted else chosen).add(claim.id)
+    found = [(v.claim, v.holds) for v in result.claims if v.kind == kind]
+    judged = [(claim, holds) for claim, holds in found if holds in ("yes", "no")]
+    holds = [holds for claim, holds in judged if claim in chosen]
+    count = Count(holds.count("yes"), len(holds))
+    if any(claim in contradicted for claim, _ in judged):
+        return count._replace(claims=f"{count.claims} that the print bears out")
+    return count
 
 
 # -- sentences -------------------------------------------------------------------------
@@ -163,7 +174,7 @@ def _of_claims(count: Count) -> str:
     if count.judged == 1:
         return f"its claim about the order {'holds' if count.held else 'does not hold'}"
     if count.held == count.judged:
-        return f"{_all(count)} claims about orders and bounds hold"
+        return f"{_all(count)} {count.claims} hold"
     return _part_that_holds(count)
 
 
@@ -204,7 +215,7 @@ def _about_claims(count: Count, how: str) -> str:
     if count.judged == 1:
         return f"{how} its claim {'holds' if count.held else 'does not hold'}."
     if count.held == count.judged:
-        return f"{how} {_all(count)} claims about orders and bounds hold."
+        return f"{how} {_all(count)} {count.claims} hold."
     return f"{how} {_part_that_holds(count)}."
 
 
@@ -212,13 +223,15 @@ def _part_that_holds(count: Count) -> str:
     """ "1 of 3 claims about orders and bounds holds"."""
     held = f"{count.held or 'none'} of {count.judged}"
     verb = "holds" if count.held == 1 else "hold"
-    return f"{held} claims about orders and bounds {verb}"
+    return f"{held} {count.claims} {verb}"
 
 
 def _about_print_alone(result: TableResult) -> str:
     count = count_claims(result, "paper")
-    if not result.table.cells:
+    if not result.table.cells and not result.kinds:
         return "Nothing has been run for it yet."
+    if not result.table.cells:
+        return "Our own numbers; they settle none of what we expected of them."
     text = "Nothing here predicts or measures its numbers."
     if not count.judged:
         return text

@@ -116,11 +116,18 @@ def as_text(plot: DotPlot) -> str:
             column[number].rjust(width)
             for column, width in zip(numbers, widths, strict=True)
         ]
-        shortened = label if len(label) <= left else f"{label[: left - 1]}…"
-        lines.append("  ".join([shortened.ljust(left), drawn, *cells]).rstrip())
+        lines.append("  ".join([_shorten(label, left), drawn, *cells]).rstrip())
     legend = [f"{SIGNS[kind]} {NAMES[kind]}" for kind in plot.kinds]
     lines.append("   ".join(legend))
     return "\n".join(lines)
+
+
+def _shorten(label: str, length: int) -> str:
+    """The label in exactly ``length`` characters; it loses its middle if too long."""
+    if len(label) <= length:
+        return label.ljust(length)
+    end = length // 3
+    return f"{label[: length - end - 1]}…{label[-end:]}"
 
 
 def _columns_of_numbers(plot: DotPlot) -> list[list[str]]:
@@ -147,13 +154,14 @@ def _place(value: float, axis: Axis, room: int) -> int:
 
 
 def _scale_line(axis: Axis, room: int) -> str:
-    """The numbers of the axis, each above its tick."""
+    """The numbers of the axis, each above its tick, without those that would touch."""
     line = [" "] * room
     decimals = max(0, ceil(-log10(axis.step) - 1e-9))
     for tick in axis.ticks:
         text = write_number(tick, decimals)
         start = min(_place(tick, axis, room), room - len(text))
-        line[start : start + len(text)] = text
+        if "".join(line[max(0, start - 1) : start]).strip() == "":
+            line[start : start + len(text)] = text
     return "".join(line)
 
 

@@ -15,7 +15,7 @@ from .answers import answer_of, item_name
 from .dot_plot import as_text
 from .main_quantity import points_of
 from .number_tables import PipeTable
-from .table_page import Fold, TablePage, numbered, statements_table
+from .table_page import ERRATA, Fold, TablePage, numbered, statements_table
 
 KINDS_IN_WORDS = """\
 Every number has a kind. `paper`: printed there. `virtual`: predicted, by our code of
@@ -33,8 +33,10 @@ MARKS_IN_WORDS = "✓ holds; ✗ does not; ◇ the interval is too wide to say."
 def page_markdown(page: TablePage) -> str:
     """A table's page, without the parts that its file has in the same words."""
     folds = [fold for fold in page.folds if not fold.is_in_file]
-    page = replace(page, folds=folds)
-    parts = [opening_markdown(page), plot_markdown(page), rest_markdown(page)]
+    short = replace(page, folds=folds)
+    parts = [opening_markdown(short), plot_markdown(short), rest_markdown(short)]
+    if any(fold.title == ERRATA for fold in page.folds):
+        parts.append("Its errata are listed in [the audit](../audit.md#errata).")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -59,7 +61,7 @@ def rest_markdown(page: TablePage) -> str:
         parts.append(MARKS_IN_WORDS)
         parts += numbered(page.statements)
     if page.why is not None:
-        parts.append(_pipes(page.why))
+        parts += [_pipes(page.why), page.largest_steps]
     if page.before_you_cite:
         lines = ["**Before you cite it**", ""]
         lines += [f"- {' '.join(note.split())}" for note in page.before_you_cite]
@@ -102,7 +104,7 @@ def paper_markdown(paper: Paper, results: Mapping[str, TableResult]) -> str:
     ]
     for item, result in results.items():
         link = item_name(item)
-        if result.numbers:
+        if result.has_numbers_of_ours:
             link = f"[{link}]({paper.key}/{item}.md)"
         answer = answer_of(result, points_of(result))
         lines.append(f"- {link}, {result.table.title}. {answer}")
@@ -120,8 +122,9 @@ def index_markdown(
     for paper, results in papers:
         first = results[str(paper.facts.get("first_table", next(iter(results))))]
         answer = answer_of(first, points_of(first))
-        link = f"[{paper.short_name}, {item_name(first.table.item)}]"
-        page = f"{paper.key}/{first.table.item}.md"
+        name = f"{paper.short_name}, {item_name(first.table.item)}"
+        if first.has_numbers_of_ours:
+            name = f"[{name}]({paper.key}/{first.table.item}.md)"
         all_items = f"[All of {paper.short_name}]({paper.key}.md)"
-        lines.append(f"- {link}({page}): {answer} {all_items}.")
+        lines.append(f"- {name}: {answer} {all_items}.")
     return "\n".join([*lines, *further]) + "\n"

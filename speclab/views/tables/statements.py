@@ -19,6 +19,7 @@ from speclab.papers.verdicts import OTHER_HARDWARE
 from .written import MINUS, write_percent
 
 MARKS = {"yes": "✓", "no": "✗", "open": "◇", "not judged": ""}
+NOT_RUN = "not run"
 COUNT = re.compile(r"\b(\d+) of (\d+)\b")
 SHORT = 3  # up to this length a list is written out; a longer one as its range
 
@@ -114,6 +115,8 @@ def _cell(claim: Claim, verdict: VerdictLine, notes: list[str]) -> str:
     if verdict.holds == "not judged":
         is_other = verdict.note == OTHER_HARDWARE
         return f"*not comparable: {value}*" if is_other and value else ""
+    if verdict.holds == "open" and verdict.note.partition("; ")[0].endswith("run yet"):
+        return NOT_RUN
     mark = MARKS[verdict.holds]
     if verdict.kind == "paper":
         text = mark

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import nan
 from typing import NamedTuple
 
+from speclab.papers.causes import CAUSES
 from speclab.papers.ledger import LedgerLine
 from speclab.papers.paper_schema import Erratum
 from speclab.papers.table_result import TableResult
@@ -22,10 +25,12 @@ from .number_tables import (
     tables_of_others,
     tables_over_same_devices,
 )
-from .statements import Statements, statements_of
+from .statements import MARKS, NOT_RUN, Statements, is_of_size, statements_of
 from .written import write_number
 
+ERRATA = "Errata in the paper"
 MOST_STATEMENTS = 10  # shown at once; the others are folded
+SEARCHED = re.compile("the fastest of [0-9]+ choices")  # in a line's note
 
 
 class Fold(NamedTuple):
@@ -49,6 +54,7 @@ class TablePage:
     statements         the paper's claims, each with its verdicts
     here               heading of the column of measured numbers
     why                the causes of the difference from print; None if not computed
+    largest_steps      the largest causes in the columns of ``why``, in words
     before_you_cite    what to know first, four at most
     folds              everything else
     command, file      the command that makes the page, and the table's file
@@ -62,6 +68,7 @@ class TablePage:
     statements: Statements
     here: str
     why: PipeTable | None
+    largest_steps: str
     before_you_cite: tuple[str, ...]
     folds: list[Fold]
     command: str
@@ -91,12 +98,14 @@ def table_page(
     shown = Statements(said.lines[:MOST_STATEMENTS], said.notes)
     folds = [
         _more_statements(said, here),
+        Fold("What the causes mean", _meanings(ways) if ways else []),
         Fold("All numbers", tables_with_signs(tables_of_numbers(result))),
         Fold("Other machines", tables_with_signs(tables_of_others(result, others))),
         Fold("95 % intervals", _intervals(result, points)),
         Fold("Over the same devices", _over_same_devices(result, here)),
         _own_checks(result, here),
-        Fold("Errata of the print", _errata(table.errata)),
+        Fold(ERRATA, _errata(table.errata), True),
+        Fold("Settings found by a search", _found_settings(result)),
         Fold("How it was read and run", [background] if background else [], True),
         Fold("Runs that failed", _failures(result.errors)),
     ]
@@ -109,6 +118,7 @@ def table_page(
         shown,
         here,
         _why_it_differs(ways) if ways else None,
+        _largest_steps(ways) if ways else "",
         table.before_you_cite,
         [fold for fold in folds if fold.parts],
         f"`PAPER={table.paper.key} make reproduce`",
@@ -118,9 +128,8 @@ def table_page(
 
 def _why_it_differs(ways: Mapping[str, Reconciled]) -> PipeTable:
     """A line per cause, with its contribution in each column."""
-    longest = max(ways.values(), key=lambda way: len(way.causes))
     rows = []
-    for name in (*(cause.name for cause in longest.causes), "measured"):
+    for name in (*_longest(ways), "measured"):
         texts = []
         for way in ways.values():
             levels = {**dict(way.causes), "measured": way.measured}
@@ -131,13 +140,53 @@ def _why_it_differs(ways: Mapping[str, Reconciled]) -> PipeTable:
     return PipeTable("", ["Why our measured run differs", *ways], rows)
 
 
+def _longest(ways: Mapping[str, Reconciled]) -> list[str]:
+    """The causes of the way that has most; the others' are among them."""
+    longest = max(ways.values(), key=lambda way: len(way.causes))
+    return [cause.name for cause in longest.causes]
+
+
+def _largest_steps(ways: Mapping[str, Reconciled]) -> str:
+    """The largest step from print to prediction, and the largest loss after that."""
+    before: Counter[str] = Counter()
+    after: Counter[str] = Counter()
+    for way in ways.values():
+        names = [cause.name for cause in way.causes]
+        middle = names.index("predicted")
+        steps = [name for name in names[:middle] if name in way.shares]
+        steps = [name for name in steps if name != "beyond its tables"]
+        if steps:
+            before[max(steps, key=lambda name: abs(way.shares[name]))] += 1
+        after[min(names[middle + 1 :], key=way.shares.__getitem__)] += 1
+    sentences = [
+        f"Largest loss from prediction to measurement: {_counted(after, len(ways))}."
+    ]
+    if before:
+        largest = _counted(before, len(ways))
+        sentences.insert(0, f"Largest step from print to prediction: {largest}.")
+    return " ".join(sentences)
+
+
+def _counted(causes: Counter[str], columns: int) -> str:
+    """ "window in 2 of 6 columns (gamma ...), longer passes in 1"."""
+    (first, count), *others = causes.most_common()
+    texts = [f"*{first}* in {count} of {columns} columns ({CAUSES[first]})"]
+    return ", ".join([*texts, *(f"*{name}* in {count}" for name, count in others)])
+
+
+def _meanings(ways: Mapping[str, Reconciled]) -> list[str | PipeTable]:
+    """What each cause in the table of causes means."""
+    lines = [f"- {name}: {CAUSES[name]}" for name in _longest(ways) if name in CAUSES]
+    return ["\n".join(lines)]
+
+
 def statements_table(statements: Statements, here: str, first: str) -> PipeTable:
     """A line per claim, without empty columns."""
     heads = [first, "print consistent?", "predicted at its speeds", here]
     rows = []
     for line in statements.lines:
         rows.append([line.text, line.paper, line.virtual, line.measured])
-    kept = [0, *(n for n in range(1, 4) if any(row[n] for row in rows))]
+    kept = [0, *(n for n in range(1, 4) if {row[n] for row in rows} - {"", NOT_RUN})]
     kept_rows = [[row[n] for n in kept] for row in rows]
     return PipeTable("", [heads[n] for n in kept], kept_rows)
 
@@ -195,7 +244,15 @@ def _over_same_devices(result: TableResult, here: str) -> list[str | PipeTable]:
         "The speed-up over the best that all the method's devices can do with plain "
         "decoding."
     )
-    verdicts = statements_of(result, False, result.claims_over_same_devices)
+    settings = (result.table.settings, *result.table.column.values())
+    if any("over" in some for some in settings):
+        text = (
+            "Each of the two methods is first divided by the best that all its devices "
+            "can do with plain decoding, and then one by the other."
+        )
+    orders = {claim.id for claim in result.table.claims if not is_of_size(claim)}
+    lines = [v for v in result.claims_over_same_devices if v.claim in orders]
+    verdicts = statements_of(result, False, lines)
     parts: list[str | PipeTable] = [text, *tables]
     if verdicts.lines:
         parts.append(statements_table(verdicts, here, "claim"))
@@ -209,12 +266,32 @@ def _own_checks(result: TableResult, here: str) -> Fold:
     title = "What we expected"
     if result.table.cells:
         held = [line for line in lines if line.holds]
-        title = f"Our checks: {len(held)} of {len(lines)} hold"
+        refuted = [line for line in lines if MARKS["no"] in "".join(line[1:])]
+        title = f"Our checks: {len(held)} confirmed, {len(refuted)} not"
+        if len(held) + len(refuted) < len(lines):
+            title += f", {len(lines) - len(held) - len(refuted)} open"
         lines = [line for line in lines if line not in held]
     if not checks.lines:
         return Fold("", [])
     table = [statements_table(Statements(lines, []), here, "check")] if lines else []
     return Fold(title, [*table, *numbered(Statements(lines, checks.notes))])
+
+
+def _found_settings(result: TableResult) -> list[str | PipeTable]:
+    """What a search chose for the predicted cells, with the cells it chose it for."""
+    found: dict[str, list[str]] = {}
+    for line in result.lines:
+        parts = line.note.split("; ") if line.kind == "virtual" else []
+        for how in parts:
+            if SEARCHED.search(how):
+                found.setdefault(how, []).append(_name_cell(line.row, line.column))
+    lines = []
+    for how, cells in found.items():
+        where = (
+            f"all {len(cells)} predicted cells" if len(found) == 1 else "; ".join(cells)
+        )
+        lines.append(f"- {how}: {where}")
+    return ["\n".join(lines)] if lines else []
 
 
 def _errata(errata: Iterable[Erratum]) -> list[str | PipeTable]:

@@ -1,4 +1,4 @@
-"""The time axis of a timeline: the position of a moment, and how a time is written."""
+"""The time axis of a timeline: its positions, its ticks, and how times are written."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from speclib.drawing.svg import PAD
 
 GUTTER = 62  # pixels left of the axis, for the names of lanes
 SIDE = 222  # pixels right of it, for the facts
-LEAST_WIDTH = 860  # pixels of a picture, so that the facts leave room for the axis
-TICK_DISTANCE = 64  # least pixels between two labels of the axis
+LEAST_WIDTH = 860  # pixels of a picture: enough for the facts and an axis
+TICK_DISTANCE = 64  # pixels: the least distance of two labels of the axis
 
 
 class Tick(NamedTuple):

@@ -11,8 +11,8 @@ A target pass is one cell. Drafts are a row of cells, one per token::
                   | b1 | b2 | b3 |
 
 Cells are measured in shares of their operation's time; boxes have positions on the time
-axis. Messages are drawn if they take time: the device waits for a question under way.
-Knows no operation by name, and no markup.
+axis. Messages are drawn if they take time; meanwhile the device waits. Knows no
+operation by name, and no markup.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Cell(NamedTuple):
     """A part of an operation.
 
     ``kind``: accepted, rejected, discarded, dropped (in a sequence or a tree branch
-    that was not followed), score, unused. It begins at ``start`` and takes ``share``,
-    both shares of the operation's time. It is in ``row`` of the ``rows`` that share the
-    lane's height. ``tip``: lines that explain it.
+    that was not followed), score, unused. The cell begins at ``start`` and takes
+    ``share``, both as shares of the operation's time. It is in ``row`` of the ``rows``
+    that divide the lane's height. ``tip``: lines that explain the cell.
     """
 
     kind: str
@@ -49,7 +49,7 @@ class Cell(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A rectangle in a lane: a cell, a wait, or a message; pixels.
+    """A rectangle in a lane: a cell, a wait, or a message. Sizes are in pixels.
 
     ``kind``: a cell's kind, or message, idle or lost; it sets the colour. ``label`` is
     written on it, and ``tip`` appears under the pointer.
@@ -99,7 +99,7 @@ def boxes_of(run: TimelineRun, device: str, axis: TimeAxis) -> list[Box]:
 
 
 def _waiting(device: str, start: float, end: float, axis: TimeAxis) -> list[Box]:
-    """The rectangle of an idle device; [] if the wait is too short to see."""
+    """The rectangle of a wait; [] if the wait is too short to see."""
     if end - start <= axis.span * LEAST_WAIT:
         return []
     tip = f"{device} waits {axis.time(end - start)}\nfrom {axis.time(start)}"
@@ -164,7 +164,8 @@ def _is_tree(event: Event) -> bool:
 def _target_pass(event: Event, run: TimelineRun) -> Cell:
     """One cell, labelled with the drafted text that the pass tests.
 
-    A tree with several branches is not one text: the label is its number of candidates.
+    A tree with several branches is not one text, so its label is the number of
+    candidates.
     """
     count = event.tested
     tested = event.tokens[len(event.tokens) - count :]
@@ -191,7 +192,7 @@ def _line(
 
 
 def _tree(event: Event, run: TimelineRun) -> list[Cell]:
-    """A cell per level, with the tested node, or else with the first one.
+    """A cell per level, for its tested node, or else for its first node.
 
     Below it is the number of the level's other nodes. All levels get an equal share of
     the duration, since the trace has only the total.
@@ -211,7 +212,7 @@ def _tree(event: Event, run: TimelineRun) -> list[Cell]:
         others = [event.tokens[node] for node in nodes if node != leading]
         if others:
             listed = " |".join(run.spelled([token]) for token in others)
-            tip = (f"{name}, not on the way: {listed}",)
+            tip = (f"{name}, not followed: {listed}",)
             cells.append(Cell("dropped", *place, f"+ {len(others)}", tip, 1, 2))
     return cells
 
@@ -219,8 +220,8 @@ def _tree(event: Event, run: TimelineRun) -> list[Cell]:
 def _sequences(event: Event, run: TimelineRun) -> list[Cell]:
     """A row of cells per sequence, the likeliest on top.
 
-    Each sequence spans the whole duration, since the trace does not say in which order
-    they were written. Sequences that the target did not choose are ``dropped``.
+    Each sequence spans the whole duration, since the trace does not record the order in
+    which they were written. Sequences that the target did not choose are ``dropped``.
     """
     count = len(event.sequences)
     length = len(event.tokens) // count

@@ -13,12 +13,12 @@ A timeline has one time axis and, stacked above it, one panel per run::
 
 Outcomes differ in pattern as well as in colour, and tooltips are ``<title>`` elements.
 
-This is the only layout: ``timeline.js`` stretches the picture along its time axis, and
-attributes of each element say how. ``data-gap``: by how many pixels a box is narrower
-than its time. ``data-from`` and ``data-until``: the zooms between which an element is
-visible. This hides labels that are too wide at first and lines that are too dense; the
-growing text and the axis's labels exist once for each of ``ZOOM_LEVELS``. The player's
-cursor is hidden, too. The same traces give the same bytes.
+This is the only layout: ``timeline.js`` stretches the picture along its time axis, as
+the attributes of each element specify. ``data-gap``: by how many pixels a box is
+narrower than its duration. ``data-from`` and ``data-until``: the zooms between which an
+element is visible. They hide labels that are too wide at first and lines that are too
+dense. The growing text and the axis's labels exist once for each of ``ZOOM_LEVELS``.
+The player's cursor is hidden at first. The same traces give the same bytes.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ Attributes: TypeAlias = dict[str, Any]
 ZOOM_LEVELS = (1, 3, 9, 27)  # each three times as large as the one before
 
 # Pixels along the time axis.
-PLOT_LEFT = svg.PAD + GUTTER  # where it begins
+PLOT_LEFT = svg.PAD + GUTTER  # the left end of the axis
 NAME_GAP = 8  # between a lane's name and the lane
-DENSE = 4  # least distance of two lines of a kind
-LABEL_MARGIN = 3  # of a box that its label leaves free
-MOST_GAP, GAP_SHARE = 1.5, 0.15  # white after a box, and the same as a share of it
-ROUNDING = 1e-6  # by which a mark may be right of the axis
+DENSE = 4  # the least distance of two lines of a kind
+LABEL_MARGIN = 3  # around a box's label
+MOST_GAP, GAP_SHARE = 1.5, 0.15  # white space after a box: pixels, and share of the box
+ROUNDING = 1e-6  # how far a mark may be beyond the axis
 TEXT_GAP = 5  # between two pieces of the growing text
-PATIENCE = 200  # of the text row, after which dense text is cut
+PATIENCE = 200  # text that is still too dense after these pixels is cut
 
 # Heights in pixels.
 HEAD_HEIGHT = 25  # of a panel's label, above its lanes
 LANE_HEIGHT = 28
 LANE_GAP = 4
 SEQUENCE_HEIGHT = 19  # of a row in a lane that shows several sequences
-MOST_SEQUENCES = 4  # rows that make a lane higher; with more, all rows get lower
+MOST_SEQUENCES = 4  # a lane grows up to this many rows; then its rows shrink
 TEXT_ROW_HEIGHT = 27
 FACT_HEIGHT = 20
 PANEL_GAP = 16
@@ -82,7 +82,7 @@ MEANINGS = {
     "accepted": "draft: accepted",
     "rejected": "rejected",
     "discarded": "discarded untested",
-    "dropped": "not on the way",
+    "dropped": "not followed",
     "score": "target pass",
     "unused": "unused",
     "message": "message under way",
@@ -98,10 +98,10 @@ ENTRY_GAP = 18
 
 
 class LineKind(NamedTuple):
-    """How a vertical line is drawn; pixels.
+    """How a vertical line is drawn.
 
-    It starts ``above`` the lanes' upper edge if it ``crosses`` them, else ``above``
-    their lower edge, and ends ``below`` their lower edge.
+    It starts ``above`` pixels above the lanes' upper edge if it ``crosses`` them, else
+    above their lower edge. It ends ``below`` pixels below their lower edge.
     """
 
     crosses: bool
@@ -110,7 +110,7 @@ class LineKind(NamedTuple):
     style: Attributes
 
 
-# A round starts; tokens are committed; the spot for a commit's tooltip; the text ends.
+# A round starts; tokens are committed; a spot has a commit's tooltip; the text ends.
 LINE_KINDS = {
     "round": LineKind(
         True,
@@ -127,7 +127,7 @@ LINE_KINDS = {
 
 
 class Picture(NamedTuple):
-    """A drawn timeline; width and height in pixels, ``unit``: its axis's."""
+    """A drawn timeline: width and height in pixels, and the ``unit`` of its axis."""
 
     svg: str
     width: float
@@ -146,9 +146,9 @@ class Lane(NamedTuple):
 
 @dataclass(frozen=True)
 class Panel:
-    """One run in the timeline, from ``y`` down.
+    """One run in the timeline; ``y`` is the panel's upper edge.
 
-    ``facts``: the lines next to the lanes, the first one larger. ``top`` and
+    ``facts``: the lines next to the lanes, the first line larger. ``top`` and
     ``bottom``: the edges of all lanes together. ``text_height``: the growing text's
     height; 0 if it is left out.
     """
@@ -237,7 +237,7 @@ def seen_from(zoom: float) -> Attributes:
 
 
 def levels(name: str, bodies: Sequence[str]) -> str:
-    """A group for each zoom level; one is visible at a time."""
+    """A group for each zoom level; only one is visible at a time."""
     groups = ""
     for zoom, body in zip(ZOOM_LEVELS, bodies, strict=True):
         groups += svg.tag("g", body, cls=name, data_until=3 * zoom, **seen_from(zoom))
@@ -283,7 +283,7 @@ def draw_facts(panel: Panel) -> str:
 def draw_plot(
     panels: Sequence[Panel], axis: TimeAxis, height: float, patterns: str
 ) -> str:
-    """All elements along the time axis; what zooming moves outside is clipped."""
+    """All elements along the time axis, clipped to the plot when it is zoomed."""
     body = ""
     for panel in panels:
         lanes = [draw_lane(lane, patterns) for lane in panel.lanes]
@@ -318,9 +318,9 @@ def zoom_of_label(box: Box) -> float:
 
 
 def zoom_of_labels(lane: Lane) -> float:
-    """The zoom from which labels fit into half of a lane's boxes.
+    """The zoom from which half of a lane's boxes are wide enough for their labels.
 
-    Fewer labels would be stray words.
+    With fewer labels the words would look stray.
     """
     boxes = [box for box in lane.boxes if box.kind not in NEVER_LABELLED]
     zooms = sorted(map(zoom_of_label, boxes))
@@ -372,7 +372,7 @@ def style_of(kind: str, patterns: str) -> Attributes:
 def draw_marks(panel: Panel, committed: Sequence[CommittedText]) -> str:
     """Lines where rounds start, where text is committed, and where it is complete.
 
-    A commit's tooltip has the text so far. Devices may still work after the last one.
+    A commit's tooltip has the text so far. Devices may still work after the text ends.
     """
     axis, run = panel.axis, panel.run
     commit_gap = axis.x(run.seconds) / max(1, len(committed))  # on average
@@ -402,7 +402,7 @@ def draw_marks(panel: Panel, committed: Sequence[CommittedText]) -> str:
 def draw_line(
     panel: Panel, kind: str, x: float, gap: float = inf, tip: str = ""
 ) -> str:
-    """A line, ``gap`` pixels from the next one of its kind; hidden if too dense."""
+    """A line, ``gap`` pixels from the next of its kind; hidden while this is small."""
     if x > panel.axis.plot + ROUNDING or not gap:
         return ""
     line = LINE_KINDS[kind]
@@ -459,7 +459,7 @@ def draw_text_end(parts: Sequence[TextPart], x: float, y: float) -> str:
 
 # -- below the panels ------------------------------------------------------------------
 def axis_title(runs: Sequence[TimelineRun], axis: TimeAxis) -> str:
-    """The unit and the kind of number; several kinds on one axis are always named."""
+    """The unit, the kinds of the numbers on this axis, and whether it is cut off."""
     kinds = ", ".join(dict.fromkeys(run.kind for run in runs))
     longest = max(run.seconds for run in runs)
     is_cut_off = longest > axis.span * (1 + 1e-9)
@@ -487,7 +487,7 @@ def draw_axis(axis: TimeAxis, title: str, top: float) -> str:
 def draw_legend(
     panels: Sequence[Panel], top: float, patterns: str
 ) -> tuple[str, float]:
-    """The legend of colours, for boxes and the growing text, and its height."""
+    """The legend of boxes and of the growing text's colours, and its height."""
     lanes = [lane for panel in panels for lane in panel.lanes]
     kinds = {box.kind for lane in lanes for box in lane.boxes}
     most_width = panels[0].axis.width - svg.PAD

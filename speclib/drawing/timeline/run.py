@@ -1,6 +1,6 @@
-"""A run as views show it: its trace, its name, and who wrote which token.
+"""A run as views show it: its trace, its name, and which model wrote which token.
 
-Reads a trace and the text of its tokens, and the method's name from its ABOUT. Knows no
+Reads a trace, the text of its tokens, and the method's name from its ABOUT. Knows no
 picture, clock or notebook.
 """
 
@@ -74,20 +74,20 @@ class TimelineRun:
 
     @property
     def devices(self) -> list[str]:
-        """Devices that did something, the draft's first."""
+        """The devices that did something, the draft's first."""
         used = {event.device for event in self.trace.operations}
         devices = [device for device in self.trace.devices if device in used]
         return sorted(devices, key=lambda device: not device.startswith("draft"))
 
     @property
     def lost(self) -> dict[str, float]:
-        """Device -> the time in seconds at which it was lost, for lost devices."""
+        """Maps each lost device to the time in seconds at which it was lost."""
         return {
             event.device: event.end for event in self.trace.operations if event.lost
         }
 
     def idle_share(self, device: str) -> float:
-        """The share of the makespan that ``device`` waits."""
+        """The share of the makespan during which ``device`` is idle."""
         if not self.seconds:
             return float("nan")
         return 1 - self.trace.busy(device) / self.seconds
@@ -112,11 +112,10 @@ class TimelineRun:
     def passes_without_use(self, device: str) -> set[int]:
         """The ids of ``device``'s target passes whose rows were not used.
 
-        They failed or were cancelled, ended after the last commit, or read a text that
-        did not come true: the tokens before their tested drafts were not committed. An
-        operation keeps the first tokens of its device's KV cache and adds the tokens
-        that it is fed, so the cache always holds the whole text that the operation
-        reads::
+        They failed or were cancelled, ended after the last commit, or read tokens
+        before their tested drafts that were never committed. An operation keeps the
+        first tokens of its device's KV cache and adds the tokens that it is fed, so the
+        cache always has the whole text that the operation reads::
 
             prompt ...  | committed, or drafted earlier | drafts that are tested
                         ^ prompt_length                 ^ the last event.tested
@@ -140,7 +139,7 @@ class TimelineRun:
         return useless
 
     def committed_texts(self) -> list[CommittedText]:
-        """Every commit with its tokens' text and the model that wrote each one."""
+        """Every commit, with the text of its tokens and the model that wrote each."""
         accepted = self.trace.draft_positions("accepted")
         position = self.trace.prompt_length
         texts = []
@@ -157,9 +156,9 @@ class TimelineRun:
 def timeline_run(
     item: object, label: str | None = None, places: dict[str, str] | None = None
 ) -> TimelineRun:
-    """What a timeline shows of ``item``.
+    """``item`` as a run to show.
 
-    ``item``: a Trace, or anything with a ``trace`` and, for the text, ``pieces``.
+    ``item``: a Trace, or an object with a ``trace`` and, for the text, ``pieces``.
     ``label``: replaces the method's name and settings. Raises SpeclibError for any
     other item.
     """

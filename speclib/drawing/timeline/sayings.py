@@ -1,9 +1,9 @@
-"""What a timeline says about its runs in words: facts, a summary, and the story.
+"""A timeline's words about its runs: facts, a summary, and the story.
 
 Every ratio comes from ``trace.metrics.Stats``; idle time is a share of the makespan.
-The speed next to a panel is all tokens over the time until the last one, so that it
-agrees with the length of the bars. Tables also have the speed after the first commit,
-which papers compare. Knows no picture, method, clock or notebook.
+The speed next to a panel is the number of tokens over the time of the last commit, so
+it agrees with the length of the bars. Tables also have the speed after the first
+commit, which papers compare. Knows no picture, method, clock or notebook.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .run import CommittedText, TimelineRun
 def speedup_as_drawn(
     run: TimelineRun, runs: Sequence[TimelineRun], base: str = "autoregressive"
 ) -> float:
-    """The speed-up of ``run`` over the method ``base``, both from the request on.
+    """The speed-up of ``run`` over the method ``base``, including prefill.
 
     If both write the same number of tokens, it is the ratio of the bars' lengths. NaN
-    if ``runs`` has no run of ``base`` of the same kind.
+    if ``runs`` has no run of ``base`` with numbers of the same kind.
     """
     for other in runs:
         if other.trace.meta.get("method") == base and other.kind == run.kind:
@@ -33,7 +33,7 @@ def speedup_as_drawn(
 
 
 def idle_shares(run: TimelineRun) -> str:
-    """How long the draft's device and the target's wait: "draft 12 %, target 40 %".
+    """The idle share of the draft's and the target's device: "draft 12 %, target 40 %".
 
     Several target servers are averaged.
     """
@@ -88,7 +88,7 @@ class Moment(NamedTuple):
 
 
 def story_of(run: TimelineRun) -> list[Moment]:
-    """What the player tells about a run: a moment for each commit, in order."""
+    """The moments of a run for the player: one for each commit, in order."""
     rejected = run.trace.draft_positions("rejected")
     position = run.trace.prompt_length
     text = ""
@@ -103,7 +103,7 @@ def story_of(run: TimelineRun) -> list[Moment]:
 
 
 def _what_happened(committed: CommittedText, position: int, rejected: set[int]) -> str:
-    """One commit in words; ``position`` is its first token's."""
+    """One commit in words; ``position``: the position of its first token."""
     phrases = []
     drafts = [part.kind for part in committed.parts].count("draft")
     if drafts:

@@ -32,8 +32,8 @@ function addButton(parent, label, action) {
   return button;
 }
 
-// A timeline in `root`: `show(svg, story)` shows a picture and the story that its player tells. A
-// reader's zoom and position stay when another picture is shown.
+// A timeline in `root`: `show(svg, story)` shows a picture and the story that its player tells. The
+// reader's zoom and position are kept when another picture is shown.
 export function makeTimeline(root) {
   const view = { zoom: 1, start: 0 };
   let plot = null;                              // what moves along the time axis
@@ -175,7 +175,7 @@ function makeTooltip(root) {
     addElement(tooltip, "b", "", heading);
     for (const line of lines) addElement(tooltip, "div", "", line);
   };
-  const showBeside = (element, clientX = element.getBoundingClientRect().left) => {
+  const showNextTo = (element, clientX = element.getBoundingClientRect().left) => {
     tooltip.hidden = false;
     fill(textOf(element));
     const frame = root.getBoundingClientRect();
@@ -187,15 +187,15 @@ function makeTooltip(root) {
     tooltip.style.top = `${below + tooltip.offsetHeight <= frame.height ? below : above}px`;
   };
   const follow = () => {
-    if (explained) showBeside(explained);
+    if (explained) showNextTo(explained);
     else tooltip.hidden = true;
   };
 
   return {
     follow,
     point(event) {
-      const saysSomething = event.type !== "pointerleave" && textOf(event.target);
-      if (saysSomething) showBeside(event.target, event.clientX);
+      const hasText = event.type !== "pointerleave" && textOf(event.target);
+      if (hasText) showNextTo(event.target, event.clientX);
       else follow();
     },
     // Explains the next or the previous box, and returns the x of its middle.
@@ -206,7 +206,7 @@ function makeTooltip(root) {
       explained?.classList.remove("explained");
       explained = boxes.at((here + direction) % boxes.length);
       explained.classList.add("explained");
-      showBeside(explained);
+      showNextTo(explained);
       return numberOf(explained, "x") + numberOf(explained, "width") / 2;
     },
     stopExplaining() {
@@ -259,8 +259,8 @@ function listenToKeys(root, actions) {
 
 // -- the player -----------------------------------------------------------------------------
 
-// A cursor that moves along the axis, the text of each run so far, and a sentence on what happened
-// last. The part after the cursor is faded.
+// A cursor that moves along the axis, the text of each run so far, and a sentence on the last
+// commit. The part after the cursor is faded.
 //
 // A story has runs, each with a label and moments of [share of the axis, text so far, sentence].
 function makePlayer(root, plotNow) {

@@ -1,6 +1,6 @@
 """The timeline as a widget in notebooks, and as a picture everywhere else.
 
-The picture itself is made by ``draw_timeline``.
+``draw_timeline`` makes the picture.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     """What every device did and when, for one or more runs on one time axis.
 
     ``results``: what ``speclib.decode`` returns, or traces. ``labels``: one per result,
-    instead of the method's name. ``until``: where the axis ends, in seconds, to look at
-    the beginning. ``width``: pixels of the still picture. ``places``: device -> its
-    place, shown under its name.
+    instead of the method's name. ``until``: where the axis ends, in seconds, to show
+    only the beginning. ``width``: of the still picture, in pixels. ``places``: device
+    -> its place, shown under its name.
 
     In a notebook the page reports its width (``page_width``), and the picture is laid
-    out for it, so that its letters keep their size; it shrinks only if there is no room
-    for the facts. On a projector it fills the screen, is compact and has larger
-    letters.
+    out for that width, so its letters keep their size; it shrinks only if the page is
+    too narrow for the facts. On a projector the picture fills the screen, is compact
+    and has larger letters.
     """
 
     _esm = PAGE_SCRIPT.read_text() + SCRIPT.read_text()
     _css = STYLE.read_text()
     svg = traitlets.Unicode().tag(sync=True)
-    story = traitlets.Dict().tag(sync=True)  # what the player tells
+    story = traitlets.Dict().tag(sync=True)  # what the player shows
     page_width = traitlets.Int(0).tag(sync=True)  # pixels; 0 if unknown
     is_large = traitlets.Bool(False).tag(sync=True)  # whether it fills the screen
 
@@ -87,9 +87,9 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     def update(
         self, *results: object, labels: Sequence[str | None] | None = None
     ) -> None:
-        """Shows other results in the same place; a reader's zoom stays."""
+        """Shows other results in the same place, and keeps the reader's zoom."""
         if not results:
-            raise BadValue("a timeline of nothing: give at least one result or trace")
+            raise BadValue("no results to show: give at least one result or trace")
         if labels is None:
             labels = [None] * len(results)
         if len(labels) != len(results):
@@ -105,7 +105,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         self._draw()
 
     def _draw(self, _change: object = None) -> None:
-        """Draws the runs as wide as the page, and gives the player their story."""
+        """Draws the runs as wide as the page, and passes their story to the player."""
         self.story = self._player_story()
         if not self.page_width:
             self.svg = self.picture()
@@ -137,7 +137,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the still picture, pixels."""
+        """The width and height of the still picture, in pixels."""
         return round(self._still_picture.width), round(self._still_picture.height)
 
     def picture(self) -> str:
@@ -176,7 +176,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         else:
             raise BadValue(
                 f"cannot save a timeline as {path.name!r}: end the name in .svg, .png, "
-                "or .html; Trace.to_json writes a run itself"
+                "or .html; Trace.to_json gives the run itself"
             )
         write_atomically(path, content)
         return path

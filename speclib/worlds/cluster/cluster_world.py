@@ -289,13 +289,13 @@ class Cluster(RealDevices[ActorWorker]):
         return start + too_early - too_late, end + too_early - too_late
 
     @property
-    def drafts_beside_a_pass(self) -> float:
+    def drafts_per_target_pass(self) -> float:
         # A message takes half of a round trip, which is how far off a reading may be.
         draft, target = self._clock_of["draft"], self._clock_of["target"]
         latency = self.emulate
         if latency is None:
             latency = Latency.ratio(self.ratio, self.cost_ratio.target_seconds)
-        return latency.over_network(draft.error, target.error).drafts_beside_a_pass()
+        return latency.over_network(draft.error, target.error).drafts_per_target_pass()
 
     def _facts(self) -> dict[str, Any]:
         """The node of each device, and how far off its times may be."""

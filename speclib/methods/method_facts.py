@@ -1,6 +1,6 @@
-"""Facts about a method besides its algorithm; its file states them as ``ABOUT``.
+"""Facts about a method besides its algorithm, which its file states as ``ABOUT``.
 
-Timelines, planners, tests and "auto" read them, so that none of these needs its own
+Timelines, planners, tests and "auto" read these facts, so none of them needs its own
 list of methods.
 """
 
@@ -16,7 +16,7 @@ Label: TypeAlias = Callable[[Any], str]
 
 
 def shows(text: str) -> Label:
-    """A label: ``text`` with the value in place of ``{}``; "" without a value."""
+    """A label: ``text`` in which the value replaces ``{}``; "" without a value."""
     return lambda value: text.format(value) if value else ""
 
 
@@ -30,19 +30,20 @@ class About:
 
     ``name``: as its paper writes it. ``labels``: how to write settings after the name,
     in this order. ``auto_gamma``: what gamma="auto" means; None: round(c) minus
-    ``passes_besides``, the draft passes of a round that draft nothing. ``variants``:
-    the settings to test; ``gamma`` is added if it has one. ``goes_by_time``: its
-    operations depend on which one ends first, so they differ on another clock.
-    ``needs_datastore``: a plan leaves it out unless the pair names texts to look up.
-    ``needs_head``: its draft is a head on the target's features. ``uses_draft``:
-    whether a draft model writes anything. ``narrow``: settings, or another method, for
-    models whose passes over many tokens cost much more than over one, as on a CPU.
+    ``passes_without_drafts``, the draft passes of a round that draft nothing.
+    ``variants``: the settings to test; ``gamma`` is added if the method has it.
+    ``goes_by_time``: its operations depend on which one ends first, so another clock
+    gives other operations. ``needs_datastore``: a plan omits the method unless the pair
+    has a datastore. ``needs_head``: its draft is a head on the target's features.
+    ``uses_draft``: whether a draft model writes anything. ``narrow``: the settings, or
+    the method, to use instead if passes over many tokens cost much more than over one,
+    as on a CPU.
     """
 
     name: str
     labels: Mapping[str, Label] = field(default_factory=lambda: GAMMA)
     auto_gamma: int | None = None
-    passes_besides: int = 0
+    passes_without_drafts: int = 0
     variants: Sequence[Settings] = ({},)
     goes_by_time: bool = False
     needs_datastore: bool = False

@@ -1,0 +1,147 @@
+"""From EasySpec's printed seconds to measured ones: rows in which the cause is known.
+
+The rows are those of toys on the virtual clock. They differ from the paper in one
+latency alone, apart from chance and the ends of short texts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from helpers.tables import rows_of
+
+import speclab
+from speclab.papers import virtual_numbers
+from speclab.papers.fill import Known
+from speclab.papers.load_papers import load_paper
+from speclab.papers.table_cells import cells_to_run
+from speclab.runs.rows import Row, Rows, key_of, read
+from speclab.virtual.settle import toy_cell
+from speclab.virtual.toy_requests import run_requests
+from speclib import Latency, SpeclibError, load_latency, paths
+
+pytestmark = pytest.mark.slow
+
+CELL = ("easyspec", "table-2", "Llama-3 / T=0 / HumanEval", "EasySpec / total")
+ON_EIGHT = load_latency("easyspec/llama3-8-70-tp8")
+ALONE = load_latency("easyspec/llama3-8-70-tp1")
+TEXTS = 20
+BY_CHANCE = 0.005
+
+
+@pytest.fixture(autouse=True)
+def few_texts(monkeypatch) -> None:
+    """As many texts are simulated as the rows have, by the same seeds."""
+    monkeypatch.setattr("speclab.papers.why_in_turns.SHORT_TEXTS", TEXTS)
+
+
+def found(parallel: Latency = ON_EIGHT, waited: float = 0.0) -> list[Row]:
+    """Runs of the row's cells by toys.
+
+    parallel  seconds of passes on several devices
+    waited    seconds of a round in which nothing works
+    """
+    cells = {
+        cell.key: cell for cell in cells_to_run(load_paper(CELL[0]).table(CELL[1]))
+    }
+    rows = []
+    for column in ("vanilla / total", "TP / total", "+sd / total", CELL[3]):
+        measured, virtual = (
+            cells[CELL[2], column, kind].spec for kind in ("measured", "virtual")
+        )
+        toys = toy_cell(virtual.changed(tokens=measured.tokens))
+        latency = ALONE if column.startswith("vanilla") else parallel
+        *_, row = rows_of(measured, seconds=(1.0,), plain=(1.0,))
+        for number, stats in enumerate(
+            run_requests(replace(toys, latency=latency), TEXTS)
+        ):
+            is_own = column == CELL[3]
+            seconds = stats.steps * waited if is_own else 0.0
+            stats = replace(stats, step_seconds=stats.step_seconds + seconds)
+            place = {"prompt": number, "group": f"{measured.task} {number}"}
+            gamma = virtual.gamma
+            key = key_of(measured)
+            rows.append(replace(row, key=key, gamma=gamma, stats=stats, **place))
+    return rows
+
+
+def why_of(rows: list[Row]):
+    known = Known(Rows(rows), virtual=virtual_numbers.read(), machine="here")
+    return speclab.why(*CELL, known=known)
+
+
+def shares(reconciled) -> dict[str, float]:
+    """What each cause after the prediction does, over the speed-up there."""
+    changes = {change.cause: change for change in reconciled.changes}
+    return {
+        name: changes[name].after / changes[name].before - 1
+        for name in (
+            "tensor parallelism",
+            "cost ratio",
+            "approximate passes",
+            "acceptance",
+            "longer passes",
+            "messages",
+            "not explained",
+        )
+    }
+
+
+def test_it_begins_with_the_print_and_ends_with_the_measurement():
+    reconciled = why_of(found())
+    assert reconciled.causes[0] == ("printed", 11.79 / 3.24)
+    assert list(shares(reconciled).values()) == pytest.approx([0] * 7, abs=BY_CHANCE)
+    assert reconciled.not_explained < 0.01
+
+
+def test_the_printed_seconds_of_verification_are_a_step_to_the_prediction():
+    """1.57 s per 100 tokens are printed; the pass of Table 1 over 1 + 5 x 0.87 tokens
+    is 1 / 13.23 s, which makes 1.41."""
+    changes = {change.cause: change for change in why_of(found()).changes}
+    verification = changes["verification"]
+    seconds = 100 / 13.23 / (1 + 5 * 0.87)
+    before, after = (11.92 / verification.before, 11.92 / verification.after)
+    assert before - after == pytest.approx(1.57 - seconds, abs=0.02)
+
+
+def test_a_slower_target_on_several_devices_is_tensor_parallelism():
+    """Drafting takes 1.60 and verification 1.40 of 3.00: the second part doubles."""
+    slower = replace(ON_EIGHT, target=Latency.ratio(1, 2 * ON_EIGHT.target(1)).target)
+    found_shares = shares(why_of(found(slower)))
+    assert found_shares.pop("tensor parallelism") == pytest.approx(
+        3.0 / 4.4 - 1, abs=0.01
+    )
+    assert list(found_shares.values()) == pytest.approx([0] * 6, abs=BY_CHANCE)
+
+
+def test_layers_that_gain_nothing_together_are_approximate_passes():
+    """One exact pass and four approximate ones become five exact ones."""
+    exact, approximate = ON_EIGHT.draft(1), ON_EIGHT.fuzzy.curve(1)
+    without = replace(ON_EIGHT, fuzzy=replace(ON_EIGHT.fuzzy, curve=ON_EIGHT.draft))
+    found_shares = shares(why_of(found(without)))
+    target = ON_EIGHT.target(1)
+    expected = (exact + 4 * approximate + target) / (5 * exact + target) - 1
+    assert found_shares.pop("approximate passes") == pytest.approx(expected, abs=0.03)
+    assert list(found_shares.values()) == pytest.approx([0] * 6, abs=BY_CHANCE)
+
+
+def test_a_round_without_work_is_messages():
+    """A round takes 0.087 s of drafting and 0.076 of verification; here 0.163 more."""
+    found_shares = shares(why_of(found(waited=0.163)))
+    assert found_shares.pop("messages") == pytest.approx(-0.5, abs=0.01)
+    assert list(found_shares.values()) == pytest.approx([0] * 6, abs=BY_CHANCE)
+
+
+def test_what_was_not_run_is_named():
+    with pytest.raises(SpeclibError, match="'EasySpec / total': it, or speculative"):
+        why_of([])
+
+
+def test_what_is_published_is_explained():
+    files = (paths.DATA / "runs").glob("*[0-9a-f].csv")  # not those of values
+    published = Rows(row for path in files for row in read(path))
+    known = Known(published, virtual=virtual_numbers.read())
+    reconciled = speclab.why(*CELL, known=known)
+    assert reconciled.not_explained < 0.05
+    assert shares(reconciled)["tensor parallelism"] < -0.4  # two cores, one memory
