@@ -242,7 +242,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (explorer, {"controls": {"alpha": (0.5,)}}, "alpha"),
     (explorer, {"controls": {"speed": (0, 1, 0.1, 0.5)}}, "no parameter 'speed'"),
     (speclab.explorer, {"simulate": 5}, "simulate is 5"),
-    (explorer_of, {"results": 5}, "simulate gave 5: let it return a result"),
+    (explorer_of, {"results": 5}, "simulate returned 5: let it return a result"),
     (speclab.similarities, {"model": "zoo/target", "texts": "x", "lp": 0}, "lp is 0"),
     (speclab.similarities, {"model": "zoo/target", "texts": []}, "texts"),
     (speclab.sequences, {"shown": 3}, "int is neither"),

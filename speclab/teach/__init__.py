@@ -1,9 +1,9 @@
-"""Exercises that grade themselves: a student's code gets an exact answer.
+"""Exercises that grade themselves, exactly.
 
-``check_...(function)`` runs a student's function and returns a card: right, or the
-smallest counterexample with numbers and the likely cause. For functions that flip
-coins, every outcome is enumerated, so the answer is exact and does not depend on luck.
-Errors in the function are reported on the card, never raised.
+``check_...(function)`` runs a student's function and returns a card. The card confirms
+a right answer, or shows the smallest counterexample with numbers and the likely cause.
+For functions that flip coins, every outcome is enumerated, so the answer does not
+depend on luck. Errors in the function are reported on the card, never raised.
 
 Lessons also use ``predict``, ``quiz``, ``find_bugs``, ``outcome_tree``, ``real_run``,
 ``stored_runs`` and ``plan_run``.
@@ -43,7 +43,7 @@ from .real_run import plan_run, real_run
 from .runs_of_lessons import stored_runs
 from .tests_to_write import check_block, check_pick, check_verify
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = (
     "board_pictures",
     "lessons",

@@ -1,7 +1,7 @@
-"""A button that starts work of a minute or more in the background.
+"""A button that starts slow work in the background.
 
-*Run all* does not wait for it, and the sliders keep moving. The environment variable
-SPECLIB_CLICK clicks the button when lessons are stored.
+*Run all* does not wait for the work, and the sliders stay responsive. The environment
+variable SPECLIB_CLICK clicks the button when lessons are stored.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SIZE_BEFORE = (900, 60)  # pixels of the still picture before a run
 class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     """A button, and the work that it starts.
 
-    A subclass defines ``work``. ``error``: the error of the last run. ``spoken``: the
-    sentence below the button. ``clicks_itself``: whether SPECLIB_CLICK clicks it.
+    A subclass defines ``work``. ``error``: the last run's error, or None. ``spoken``:
+    the sentence below the button. ``clicks_itself``: whether SPECLIB_CLICK clicks it.
     """
 
     clicks_itself = True
@@ -44,15 +44,15 @@ class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
                 raise self.error
 
     def work(self) -> str:
-        """Does the work; returns the sentence to show afterwards.
+        """Does the work, and returns the sentence to show afterwards.
 
-        Checks ``is_stopped`` wherever it can stop.
+        It checks ``is_stopped`` wherever it can stop.
         """
         raise NotImplementedError
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the button was clicked again."""
+        """Whether the reader clicked the button again."""
         return self._stop_asked.is_set()
 
     def start_or_stop(self) -> None:
@@ -67,7 +67,7 @@ class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self._thread.start()
 
     def wait(self) -> None:
-        """Waits until the work is done, if it runs."""
+        """Waits until the work is done, if it was started."""
         if self._thread is not None:
             self._thread.join()
 
@@ -78,7 +78,7 @@ class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
                 self.say(self.work())
         except Exception as error:  # shown to the reader
             self.error = error
-            self.say(f"This did not run. {type(error).__name__}: {error}")
+            self.say(f"The run failed. {type(error).__name__}: {error}")
         finally:
             self.button.description, self.button.icon = "Run it again", "play"
 

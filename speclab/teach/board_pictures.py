@@ -1,7 +1,7 @@
-"""Pictures for lectures: to print, to project or to draw on the board.
+"""Pictures for lectures: to print, to project or to copy onto the board.
 
-Each is a picture from the lessons, at settings that show its point. All come from the
-virtual clock or from a formula, and say so.
+Each is a picture from the lessons, with settings that make its point visible. All come
+from the virtual clock or from a formula, and are labelled accordingly.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ WHAT_IF: dict[str, Any] = {
     "tokens": 16,
 }  # as in the lessons
 C, ALPHA = WHAT_IF["c"], WHAT_IF["alpha"]
-ROUND_WITH_A_REJECTION = 4  # of PEARL, in the window
-BOTH_CACHES_STALE = 12  # the step of that run
-PNG_SCALE = 3  # pixels of a PNG per pixel of the picture
-LAYER_SECONDS = 0.85e-3  # of EasySpec's Llama-3-8B: 27.2 ms a pass, over 32 layers
+ROUND_WITH_A_REJECTION = 4  # in PEARL's run; the rejected draft is in the window
+BOTH_CACHES_STALE = 12  # step of that run
+PNG_SCALE = 3  # PNG pixels per pixel of the picture
+LAYER_SECONDS = 0.85e-3  # EasySpec's Llama-3-8B: 27.2 ms per pass, over 32 layers
 PASS = 1.0  # seconds of a target pass, so that plain decoding writes a token per second
 TIMES_PLAIN = "times as fast as plain decoding [formula]"
 
@@ -78,7 +78,7 @@ def unsure_run() -> Result:
 
 # -- one round -------------------------------------------------------------------------
 def accept_bars() -> str:
-    """q and p of one drafted token."""
+    """The bars of q and p for one drafted token."""
     return AcceptBarsPicture(np.array(P), np.array(Q), TOKENS).picture()
 
 
@@ -88,14 +88,14 @@ def all_outcomes() -> str:
 
 
 def round_of_pearl() -> str:
-    """A round of PEARL in which a draft of the window is rejected."""
+    """A round of PEARL in which a draft in the window is rejected."""
     rounds = RoundsPicture(timeline_run(simulate("pearl", **WHAT_IF)))
     rounds.step = ROUND_WITH_A_REJECTION
     return rounds.picture()
 
 
 def kv_caches() -> str:
-    """PEARL's caches at a rejection that leaves both stale."""
+    """PEARL's KV caches after a rejection that leaves both stale."""
     ribbon = KvRibbonPicture(timeline_run(simulate("pearl", **WHAT_IF)))
     ribbon.step = BOTH_CACHES_STALE
     return ribbon.picture()
@@ -107,13 +107,13 @@ def several_sequences() -> str:
 
 
 def tree_of_drafts() -> str:
-    """A tree in which the accepted path leaves the likeliest branch, and then ends."""
+    """A tree whose accepted path leaves the likeliest branch, and then ends."""
     run = simulate("tree", gamma=4, width=3, alpha=0.7, doubt=0.8, seed=2, tokens=32)
     return Sequences(run, round=4).picture()
 
 
 def group_of_layers() -> str:
-    """EasySpec's draft pass over four devices, twelve layers."""
+    """EasySpec's draft pass through twelve layers on four devices."""
     return Layers(LAYER_SECONDS, {"layers": (3, 40, 1, 12)}).picture()
 
 
@@ -131,7 +131,7 @@ def speed_against_gamma() -> str:
 
 
 def speed_against_c() -> str:
-    """Speculative decoding and PEARL at each cost ratio, with their usual lengths."""
+    """Speculative decoding and PEARL at each cost ratio, with their usual gamma."""
     turns: dict[int, float] = {}
     both: dict[int, float] = {}
     for c in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20):
@@ -157,7 +157,7 @@ def speed_against_acceptance() -> str:
 
 
 def best_speed_of_turns(alpha: float, c: float) -> float:
-    """Speculative decoding at its best draft length."""
+    """The speed of speculative decoding at its best draft length."""
     gamma = closed_forms.sd_best(alpha, 1 / c, PASS)
     speed: float = closed_forms.sd_speed(alpha, gamma, 1 / c, PASS)
     return speed

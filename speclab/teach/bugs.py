@@ -1,4 +1,4 @@
-"""Five tests of a draft, each with a bug to find, and all of their outcomes."""
+"""Five tests of a draft, each with a bug to find, and a picture of their outcomes."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ HIDDEN = {
     "D": "untested drafts",
     "E": "residual not normalised",
 }
-# What the outcome tree shows of each bug, compared with the right test.
+# How the outcome tree of each bug differs from that of the right test.
 SHOWN = {
-    "residual from p": "As many drafts are accepted as without a bug. But after a "
-    "rejection b may still be written.",
-    "q forgotten in the test": "Fewer drafts of each token are accepted than without a "
-    "bug. Even a and c, which the draft model proposes too rarely, are rejected.",
-    "reused coin": "As many drafts are accepted as without a bug, and no rejected b is "
-    "written. But c is the replacement more often than it should be, though less often "
-    "than a.",
+    "residual from p": "The right number of drafts is accepted. But after b is "
+    "rejected, b may still be written.",
+    "q forgotten in the test": "Too few drafts of each token are accepted. Even a and "
+    "c are rejected, which the draft model proposes too rarely.",
+    "reused coin": "The right number of drafts is accepted, and after b is rejected, b "
+    "is never written. But c is the replacement more often than it should be, though "
+    "less often than a.",
     "untested drafts": "No draft is rejected, so nothing is replaced: the sums on the "
     "right are q.",
-    "residual not normalised": "As many drafts are accepted as without a bug, and no "
-    "rejected b is written. But most replacements are c, the last token.",
+    "residual not normalised": "The right number of drafts is accepted, and after b is "
+    "rejected, b is never written. But most replacements are c, the last token.",
 }
 TOKENS = ("a", "b", "c")
 P, Q = distribution(0.5, 0.2, 0.3), distribution(0.2, 0.6, 0.2)
 
 
 def method_of(letter: str) -> Verify:
-    """The test of a draft with this letter, or the right one."""
+    """The test of a draft with this letter, or the right test for "no bug"."""
     if letter == NO_BUG:
         return verify
     for mistake in MISTAKES:
@@ -54,7 +54,7 @@ def method_of(letter: str) -> Verify:
 
 
 def branches_of(test: Verify, p: Row = P, q: Row = Q) -> list[Branch]:
-    """What happens to each drafted token, over all coins."""
+    """The outcomes for each drafted token, over all coins."""
     texts: list[Tokens] = [(), *((token,) for token in range(len(p)))]
     draft, target = dict.fromkeys(texts, q), dict.fromkeys(texts, p)
     case = LineCase("one draft", draft, target, gamma=1)
@@ -72,7 +72,7 @@ def branches_of(test: Verify, p: Row = P, q: Row = Q) -> list[Branch]:
 
 
 class OutcomeTree(WithSentence):
-    """The outcomes of a test of drafts, chosen by a dropdown."""
+    """The outcomes of a test of drafts, which the reader chooses from a dropdown."""
 
     def __init__(self) -> None:
         self.tree = OutcomeTreePicture(branches_of(verify), TOKENS, P.tolist())
@@ -85,12 +85,12 @@ class OutcomeTree(WithSentence):
 
 
 def outcome_tree() -> OutcomeTree:
-    """All outcomes of one tested draft, by the right test and by five with a bug."""
+    """All outcomes of one draft, under the right test and under five with a bug."""
     return OutcomeTree()
 
 
 class NamedBugs:
-    """A card for each letter, shown one below the other."""
+    """A card for each letter, shown one below another."""
 
     def __init__(self, cards: dict[str, Card]):
         self.cards = cards
@@ -103,18 +103,18 @@ class NamedBugs:
 
 
 def find_bugs(**names: Any) -> NamedBugs:
-    """Judges names for the bugs behind some letters.
+    """Judges a student's names for the bugs behind some letters.
 
-    ``names``: letter -> name, as in ``find_bugs(A="reused coin")``. A ``...`` is not
-    judged. Capitals and spaces around a name do not matter. An unknown letter or name
-    gets a card that lists the known ones.
+    ``names``: letter -> name, as in ``find_bugs(A="reused coin")``. A ``...`` is
+    skipped. Case and extra spaces do not matter. The card for an unknown letter or name
+    lists the known ones.
     """
     cards = {}
     for letter, name in names.items():
         if name is not ...:
             cards[letter] = _card_of(letter.upper(), str(name))
     if not cards:
-        next_step = "Replace each `...` by a name, and run this cell again."
+        next_step = "Replace each `...` with a name, and run this cell again."
         cards = {"": not_begun(next_step)}
     return NamedBugs(cards)
 
@@ -124,7 +124,7 @@ def _card_of(letter: str, name: str) -> Card:
     if letter not in HIDDEN:
         return wrong_card(str(unknown_name(f"no test {letter!r}", letter, HIDDEN)))
     if name not in HIDDEN.values():
-        problem = f"test {letter}: no bug {name!r} among these"
+        problem = f"test {letter}: there is no bug {name!r}"
         return wrong_card(str(unknown_name(problem, name, sorted(HIDDEN.values()))))
     if HIDDEN[letter] == name:
         return right_card(f"Test {letter} has this bug: {name}.")

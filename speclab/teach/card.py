@@ -1,4 +1,4 @@
-"""The answer to an exercise: a card for a notebook, and the same in words."""
+"""The card that answers an exercise, as HTML for a notebook and as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUTTON = (
 
 
 class Heading(StrEnum):
-    """The first words of a card: a sign and a word, readable without colour."""
+    """The first words of a card: a sign and words, readable without colour."""
 
     RIGHT = "✓ Right."
     ALMOST = "✓ Almost right."
@@ -30,7 +30,7 @@ class Heading(StrEnum):
 
 
 class Fold(NamedTuple):
-    """A line to click, and the HTML that a click shows below it."""
+    """A line to click, and the HTML that a click reveals below it."""
 
     line: str
     below: str
@@ -47,9 +47,9 @@ class Card:
     """The result of ``check_...``.
 
     heading   whether the exercise is solved
-    verdict   one sentence: right, or the difference, with numbers
+    verdict   a sentence: praise, or the counterexample with numbers
     cause     the name of the likely mistake; empty if unknown
-    details   more sentences: the likely cause, and what to try next
+    details   more sentences, for example on the likely cause
     hints     from a nudge to nearly the answer, each behind a button
     """
 
@@ -79,7 +79,7 @@ class Card:
 
 
 def hints_html(hints: Iterable[str]) -> str:
-    """Hints behind buttons; opening a hint shows the button of the next."""
+    """Hints behind buttons; opening one reveals the button for the next."""
     html = ""
     for number, hint in reversed(list(enumerate(hints, 1))):
         line = "Show a hint" if number == 1 else "Another hint"
@@ -91,8 +91,8 @@ def hints_html(hints: Iterable[str]) -> str:
 class RewardedCard(Card):
     """The card of a solution, with a demonstration below it.
 
-    ``reward`` returns what a notebook displays below the card; it is called only when
-    the card is displayed.
+    ``reward`` returns the object to display below the card. It is called only when the
+    card is displayed.
     """
 
     reward: Callable[[], object] = lambda: None

@@ -1,7 +1,7 @@
 """An exercise whose answer is a number or a distribution.
 
-The student's function is called for every case, the smallest first. The first case with
-a wrong answer is the counterexample on the card.
+We call the student's function for every case, starting with the smallest. The first
+case with a wrong answer is the counterexample on the card.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .lesson_files import load_questions, named_mistakes
 
 Answer: TypeAlias = Callable[..., Any]
 
-BY_ZERO = "division by zero"  # the mistake of a formula with a gap
+BY_ZERO = "division by zero"  # the mistake of a formula that is 0 / 0 somewhere
 BY_CHANCE = (
-    "Run a second time, your function gave other numbers: does it draw samples? They "
-    "only estimate the answer, and a formula gives it."
+    "When we ran your function a second time, it returned other numbers: does it draw "
+    "samples? They only estimate the answer; use a formula."
 )
-ROUNDED = "These are the right numbers, rounded. Can you return them as they are?"
-NEAR = 0.05  # as a share of the right answer
+ROUNDED = "These are the right numbers, rounded. Can you return them unrounded?"
+NEAR = 0.05  # relative to the right answer
 NEARLY_RIGHT = (
     "All your numbers are close to the right ones. Is something rounded, cut off or "
     "estimated on the way?"
@@ -51,11 +51,11 @@ class Formula:
     name      key of the hints and the mistakes' questions in ``data/lessons``
     right     the right function; the card uses its argument names
     gives     the function's value, in words
-    cases     arguments, the easiest to follow first
+    cases     arguments, starting with the easiest to follow
     wrong     name of a mistake -> a function that makes it
     praise    text of the card for a right function
-    is_count  whether the answer is a count, so that a neighbouring whole number is
-              almost right
+    is_count  whether the answer is a count, so that a neighbouring whole number counts
+              as right
     """
 
     name: str
@@ -108,7 +108,7 @@ class Formula:
         return answers
 
     def _answers_of_mistake(self, function: Answer) -> list[Any]:
-        """The answers of a mistake; an error never equals another answer."""
+        """The answers of a wrong function; an error equals no other answer."""
         try:
             with np.errstate(all="ignore"):
                 return self._answers_of(function)
@@ -125,12 +125,12 @@ class Formula:
     def _verdict(self, case: tuple[Any, ...], answer: Any, expected: Any) -> str:
         """The answer of a wrong function in a case, and the right one."""
         if answer is None:
-            return f"For {self._describe(case)} your function gives nothing."
+            return f"For {self._describe(case)} your function returns nothing."
         given, wanted = _shown(answer), _shown(expected)
         if given == wanted:  # the difference is in later digits
             given, wanted = _shown(answer, digits=10), _shown(expected, digits=10)
         return (
-            f"For {self._describe(case)} your function gives {given}; "
+            f"For {self._describe(case)} your function returns {given}, but "
             f"{self.gives} is {wanted}."
         )
 
@@ -139,7 +139,7 @@ class Formula:
     ) -> tuple[str, str]:
         """The likely cause of wrong answers and its card's question; empty if unknown.
 
-        ``answer``: the first wrong one in ``answers``.
+        ``answer``: the first wrong answer in ``answers``.
         """
         if answer is None:
             return "no return", "Does it end with a return?"
@@ -180,13 +180,13 @@ def _are_near(answers: list[Any], expected: list[Any]) -> bool:
         try:
             if not np.allclose(answer, wanted, rtol=NEAR, atol=0):
                 return False
-        except (TypeError, ValueError):  # a text, or of another length
+        except (TypeError, ValueError):  # a text, or a different length
             return False
     return True
 
 
 def _is_next_to(answer: Any, expected: float) -> bool:
-    """Whether ``answer`` is a whole number at most one away."""
+    """Whether ``answer`` is a whole number at most 1 away from ``expected``."""
     if not isinstance(answer, int | float | np.integer | np.floating):
         return False
     is_whole = float(answer).is_integer()
@@ -194,7 +194,7 @@ def _is_next_to(answer: Any, expected: float) -> bool:
 
 
 def _shown(value: Any, digits: int = 4) -> str:
-    """A number with this many digits, a distribution as "(0.2, 0.8)"."""
+    """A number with at most ``digits`` digits, a distribution as "(0.2, 0.8)"."""
     if isinstance(value, np.ndarray | list | tuple):
         return f"({', '.join(_shown(entry, digits) for entry in value)})"
     if isinstance(value, float | np.floating):

@@ -16,7 +16,7 @@ from speclib.core.sampling import residual as right_residual
 
 from .formula import BY_ZERO, Answer, Formula
 
-# -- lessons 10, 12: what becomes of a draft -------------------------------------------
+# -- lessons 10, 12: acceptance and residual -------------------------------------------
 
 
 def distribution(*probabilities: float) -> Row:
@@ -24,16 +24,16 @@ def distribution(*probabilities: float) -> Row:
     return np.array(probabilities)
 
 
-# Pairs of distributions, the simplest first. In the last two a token has probability 0.
+# Pairs (p, q), starting with the simplest. In the last two a token has probability 0.
 DISTRIBUTIONS = (
     (distribution(0.8, 0.2), distribution(0.5, 0.5)),
     (distribution(0.2, 0.3, 0.5), distribution(0.5, 0.25, 0.25)),
-    # Two are missing, with other chances.
+    # The draft model proposes two tokens too rarely.
     (distribution(0.2, 0.3, 0.5), distribution(0.5, 0.2, 0.3)),
     (distribution(0.1, 0.6, 0.3), distribution(0.3, 0.3, 0.4)),
-    # The likeliest token is drafted too often, and one is equally likely.
+    # The likeliest token is drafted too often, and one exactly often enough.
     (distribution(0.5, 0.3, 0.2), distribution(0.7, 0.1, 0.2)),
-    # Three are missing.
+    # The draft model proposes three tokens too rarely.
     (distribution(0.1, 0.2, 0.3, 0.4), distribution(0.4, 0.15, 0.2, 0.25)),
     (distribution(0.0, 0.4, 0.6), distribution(0.2, 0.8, 0.0)),
     (distribution(0.0, 1.0, 0.0), distribution(0.25, 0.5, 0.25)),
@@ -41,7 +41,7 @@ DISTRIBUTIONS = (
 
 
 def _cases_with_tokens() -> list[tuple[Row, Row, int]]:
-    """Every pair of distributions with every token that the draft model may write."""
+    """Each pair of distributions with each token that the draft model may write."""
     cases = []
     for p, q in DISTRIBUTIONS:
         for token in np.flatnonzero(q):
@@ -69,7 +69,7 @@ check_acceptance = Formula(
         "larger instead of smaller": lambda p, q, token: max(1.0, p[token] / q[token]),
         "chance of any token": lambda p, q, token: np.minimum(p, q).sum(),
     },
-    praise="That is min(1, p(x) / q(x)) in every case that we tried.",
+    praise="Your answer is min(1, p(x) / q(x)) in every case that we tried.",
 )
 
 
@@ -100,7 +100,7 @@ check_residual = Formula(
         "all of p where p is larger": lambda p, q: _over_its_sum(np.where(p > q, p, 0)),
         "replacement from q": lambda p, q: q,
     },
-    praise="Accepted tokens and these replacements give p in every case that we tried.",
+    praise="Accepted tokens and these replacements add up to p in all cases tried.",
 )
 
 
@@ -171,7 +171,7 @@ check_expected_tokens = Formula(
         "uncommitted tokens counted": lambda alpha, gamma: gamma + 1,
         BY_ZERO: _sum_with_a_gap,
     },
-    praise="That is 1 + α + … + α^γ, even if every draft is accepted.",
+    praise="Your answer is 1 + α + … + α^γ, even if every draft is accepted.",
 )
 
 
@@ -190,7 +190,8 @@ check_speed = Formula(
         ([(3, 1, 2), (3, 3, 4), (3, 2, 3)], 1.5),
         ([(5, 0, 1), (5, 5, 3)], 0.8),  # the last round is cut at the end of the text
         ([(4, 2, 3), (4, 2, 3), (4, 1, 2)], 3.0),  # rounds may be alike
-        ([(4, 1, 1), (4, 4, 4), (4, 2, 3)], 1.0),  # rounds of PEARL, some without extra
+        # Rounds of PEARL, some without a token from the target.
+        ([(4, 1, 1), (4, 4, 4), (4, 2, 3)], 1.0),
     ),
     wrong={
         "uncommitted tokens counted": lambda rounds, seconds: (
@@ -310,7 +311,7 @@ check_dsi_seconds = Formula(
             (tokens - 1) * (alpha * target + (1 - alpha) * draft) + target
         ),
     },
-    praise="That is Proposition 1 of the paper.",
+    praise="Your answer is Proposition 1 of the paper.",
 )
 
 # -- lesson 35: SSD --------------------------------------------------------------------
@@ -319,7 +320,7 @@ Fan = tuple[int, ...]
 
 
 def mean_round_of_ssd(gamma: int, hit: float, draft: float, target: float) -> float:
-    """A fork during a target pass, after a backup if nothing was ready.
+    """A fork during a target pass, after a backup if no window was ready.
 
     Source: ours, from arXiv:2603.03251.
     """
@@ -368,14 +369,14 @@ def chances_of_outcomes(fan: Fan, alpha: float) -> list[float]:
 
 
 def gain_of_a_guess(count: int, power: float) -> float:
-    """How much less often one more guess misses an outcome."""
+    """How much one more guess lowers the probability of missing an outcome."""
     missed: float = float(count) ** -power
     still_missed: float = float(count + 1) ** -power
     return missed - still_missed
 
 
 def most_useful_guess(fan: Fan, alpha: float, power: float) -> int:
-    """The number of accepted drafts after which one more guess saves most misses.
+    """The number of accepted drafts after which one more guess avoids most misses.
 
     Source: the power law of arXiv:2603.03251.
     """
@@ -388,7 +389,7 @@ def most_useful_guess(fan: Fan, alpha: float, power: float) -> int:
 
 
 def _where(worth: Callable[[Fan, float, float], list[float]]) -> Answer:
-    """An answer that gives the position of the largest ``worth``."""
+    """An answer that returns the index of the largest ``worth``."""
     return lambda fan, alpha, power: int(np.argmax(worth(fan, alpha, power)))
 
 
@@ -429,14 +430,14 @@ check_next_guess = Formula(
             ]
         ),
     },
-    praise="A budget that is spent this way, guess by guess, misses least.",
+    praise="Spending the budget this way, guess by guess, leads to the fewest misses.",
 )
 
 # -- lesson 40: DuoDecoding ------------------------------------------------------------
 
 
 def round_of_duodecoding(gamma: int, k: int, draft: float, target: float) -> float:
-    """One pass gives all first tokens, then each token takes one. Source: ours."""
+    """One pass for all first tokens, then one for each other token. Source: ours."""
     length = gamma // k
     return max((1 + k * (length - 1)) * draft, target)
 
@@ -480,7 +481,7 @@ def count_of_sequences(first: tuple[float, ...], second: float, gamma: int) -> i
 
 
 def _likely(first: tuple[float, ...], theta: float) -> int:
-    """The number of tokens likelier than ``theta``; at least one."""
+    """The number of tokens likelier than ``theta``, at least 1."""
     return max(1, sum(chance > theta for chance in first))
 
 
@@ -501,7 +502,7 @@ check_sequences = Formula(
         ((0.60, 0.30, 0.10), 0.90, 6),
         ((0.90, 0.10), 1.00, 4),
         ((0.10, 0.20, 0.50, 0.20), 0.30, 4),  # the likeliest is not the first
-        ((0.50, 0.25, 0.25), 0.50, 6),  # as likely as the limit is not likelier
+        ((0.50, 0.25, 0.25), 0.50, 6),  # exactly at the limit does not count
         ((0.25, 0.25, 0.25, 0.25), 0.50, 4),  # all are equally likely
         ((0.10,) * 10, 0.50, 20),
     ),
@@ -519,14 +520,14 @@ check_sequences = Formula(
             1 + _likely(first, max(first) * second), gamma
         ),
     },
-    praise="So an unsure draft model splits its budget, and a sure one does not.",
+    praise="So a draft model splits its budget if it is unsure, and not if it is sure.",
 )
 
 # -- lesson 50: EasySpec ---------------------------------------------------------------
 
 
 def fuzzy_pass(groups: list[int], attention: float, mlp: float) -> float:
-    """Attentions of a group at once, MLPs in order. Source: EasySpec, Algorithm 2."""
+    """A group's attentions at once, MLPs in order. Source: EasySpec, Algorithm 2."""
     return len(groups) * attention + sum(groups) * mlp
 
 
@@ -556,7 +557,7 @@ check_fuzzy_pass = Formula(
 
 
 def round_of_easyspec(gamma: int, exact: float, fuzzy: float, target: float) -> float:
-    """One exact pass, gamma - 1 fuzzy ones, the test. Source: EasySpec, section 3.2."""
+    """One exact pass, gamma - 1 fuzzy ones, a test. Source: EasySpec, section 3.2."""
     return exact + (gamma - 1) * fuzzy + target
 
 
@@ -587,14 +588,14 @@ check_easy_round = Formula(
             exact + (gamma - 1) * fuzzy, target
         ),
     },
-    praise="So calibration replaces one fuzzy pass by an exact one.",
+    praise="So calibration replaces one fuzzy pass with an exact one.",
 )
 
 # -- lesson 60: when a draft pays, how long it should be, devices and batches ----------
 
 
 def seconds(n: int, alone: float, reading: float, joining: float) -> float:
-    """An nth of the reading, the rest, and the joining if n > 1.
+    """One nth of the reading, plus the rest, plus the joining if n > 1.
 
     Source: ``speclab.theory.plain_decoding``.
     """
@@ -613,7 +614,7 @@ check_seconds = Formula(
         (1, 1.0, 0.8, 0.1),
         (4, 0.108, 0.08, 0.001),
         (8, 0.1, 0.06, 0.002),
-        (3, 0.2, 0.2, 0.01),  # nothing but reading
+        (3, 0.2, 0.2, 0.01),  # only reading
         (4, 0.2, 0.01, 0.02),  # more devices are slower here
     ),
     wrong={
@@ -644,8 +645,9 @@ check_seconds = Formula(
 
 
 def break_even(c: float) -> float:
-    """1 / c: there (1 + alpha) / (1 + 1 / c) is 1. Source: Leviathan et al. 2023,
-    corollary 3.9.
+    """1 / c, the alpha at which (1 + alpha) / (1 + 1 / c) is 1.
+
+    Source: Leviathan et al. 2023, corollary 3.9.
     """
     return min(1.0, 1 / c)
 
@@ -661,7 +663,7 @@ check_break_even = Formula(
         "ratio upside down": lambda c: c,
         "share left over": lambda c: 1 - 1 / c,
     },
-    praise="So a fast draft model may be wrong often, a slow one hardly ever.",
+    praise="So a fast draft model may be wrong often, but a slow one hardly ever.",
 )
 
 
@@ -705,15 +707,15 @@ check_best_gamma = Formula(
             range(1, 51), key=lambda g: _sum_with_a_gap(alpha, g) / (g / c + 1)
         ),
     },
-    praise="It may be shorter or longer than c: at c = 5 it is 2 for an α of 0.6, and "
-    "7 for 0.9.",
+    praise="The best length may be below or above c: at c = 5 it is 2 for an α of 0.6, "
+    "and 7 for 0.9.",
 )
 
 
 def limit_of_batch(
     tokens: float, rows: float, fixed: float, per_token: float, drafting: float
 ) -> float:
-    """B*, with nothing cached."""
+    """B*, the batch size at which speculation stops paying, without KV caches."""
     return batch_that_stops_paying(tokens, rows, fixed, per_token, drafting)
 
 
@@ -742,5 +744,6 @@ check_batch_limit = Formula(
             (fixed * (tokens - 1) - drafting) / (per_token * (rows - 1))
         ),
     },
-    praise="Up to this batch, fewer readings of the weights outweigh the wasted rows.",
+    praise="Up to this batch size, reading the weights less often outweighs the wasted "
+    "rows.",
 )

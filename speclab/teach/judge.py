@@ -1,6 +1,6 @@
-"""The card for a rule, judged by its exact distributions.
+"""Judges a rule for drafts by its exact distributions.
 
-A function that is still the lesson's template gets a card that says so.
+A function that is still the lesson's template is reported as not begun.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class RuleExercise:
     """An exercise that asks for a rule for drafts; every outcome is enumerated.
 
     name         key of the hints in ``data/lessons``
-    cases        to try a rule on, the smallest first
-    rows_as      converts distributions to the type that a rule gets
-    slowness_in  says in what way a rule could keep more drafts in a case, if it could
+    cases        the cases to try, starting with the smallest
+    rows_as      converts distributions to the type of a rule's arguments
+    slowness_in  describes how a rule could keep more drafts in a case; None if not
     mistakes     wrong rules, by name
     praise       text of the card for a right rule
     """
@@ -70,7 +70,7 @@ class RuleExercise:
     def _likely_mistake(
         self, card: Card, distributions: Sequence[Distribution]
     ) -> Mistake | None:
-        """Our wrong rule that does the same as the student's.
+        """Our wrong rule that behaves like the student's; None if unknown.
 
         Outcomes of probability 0 count only if nothing else is wrong.
         """
@@ -83,14 +83,14 @@ class RuleExercise:
         )
 
     def distributions_of(self, rule: Rule) -> list[Distribution]:
-        """A rule's distribution in each case. Raises Failed."""
+        """A rule's distribution in each case. Raises Failed if the rule does."""
         return [case.distribution(rule, self.rows_as) for case in self.cases]
 
     def _of_mistake(self, rule: Rule) -> list[Distribution]:
         return _distributions_of_mistake(self, rule)
 
     def _first_finding(self, distributions: Sequence[Distribution]) -> Card | None:
-        """The card of the first error, without its cause."""
+        """The card of the first error, without a cause; None if the rule is right."""
         for find, heading in (
             (lambda case, found: case.difference(found), Heading.WRONG),
             (self.slowness_in, Heading.SLOW),
@@ -123,9 +123,9 @@ def _likely_in(distributions: Sequence[Distribution]) -> list[Distribution]:
 def own_randomness() -> Card:
     """The card of a function with random numbers other than its coins."""
     return wrong_card(
-        "Run a second time, your function did something else.",
-        "Every outcome is tried here, so chance must come from `coin()` or from the "
-        "world's coins, not from random or numpy.",
+        "When we ran your function a second time, it did something else.",
+        "We try every outcome of the coins, so all randomness must come from `coin()` "
+        "or from the world's coins, not from random or numpy.",
         cause="own randomness",
     )
 

@@ -17,7 +17,7 @@ FOLDER = DATA / "lessons"
 
 
 class Choice(BaseModel):
-    """An answer to choose, and why it is right or wrong."""
+    """A possible answer, and why it is right or wrong."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     text: str
@@ -26,7 +26,7 @@ class Choice(BaseModel):
 
 
 class Quiz(BaseModel):
-    """A question with its choices. Exactly one is right."""
+    """A question with its choices, exactly one of which is right."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     question: str
@@ -36,14 +36,14 @@ class Quiz(BaseModel):
     def _has_one_right_choice(self) -> Quiz:
         right = [choice for choice in self.choices if choice.is_right]
         if len(right) != 1:
-            raise ValueError(f"{len(right)} choices are right: let it be one")
+            raise ValueError(f"{len(right)} choices are right: mark exactly one")
         return self
 
 
 class Guess(BaseModel):
     """A question for a number from ``low`` to ``high``, its answer and the reason.
 
-    ``step``: of the slider; None for a hundredth of its range.
+    ``step``: the slider's step; None for a hundredth of its range.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -69,7 +69,7 @@ def load_guesses() -> dict[str, Guess]:
 
 
 def find_guess(name: str) -> Guess:
-    """The guess of this name. Raises SpeclibError that lists the known names."""
+    """The guess ``name``. Raises SpeclibError, which lists the known names."""
     guesses = load_guesses()
     if name not in guesses:
         raise unknown_name(f"no guess {name!r}", name, guesses)
@@ -84,7 +84,7 @@ def load_quizzes() -> dict[str, Quiz]:
 
 
 def find_quiz(name: str) -> Quiz:
-    """The quiz of this name. Raises SpeclibError that lists the known names."""
+    """The quiz ``name``. Raises SpeclibError, which lists the known names."""
     quizzes = load_quizzes()
     if name not in quizzes:
         raise unknown_name(f"no quiz {name!r}", name, quizzes)
@@ -93,20 +93,20 @@ def find_quiz(name: str) -> Quiz:
 
 @cache
 def load_hints() -> dict[str, list[str]]:
-    """The hints of each exercise, the smallest first."""
+    """The hints for each exercise, from a nudge to nearly the answer."""
     return read_toml(FOLDER, "hints", "the hints are missing")
 
 
 @cache
 def load_questions() -> dict[str, dict[str, str]]:
-    """The question on a card, by exercise and by the name of a mistake."""
-    return read_toml(FOLDER, "mistakes", "the words on mistakes are missing")
+    """The question on a card, by exercise and mistake."""
+    return read_toml(FOLDER, "mistakes", "the questions on mistakes are missing")
 
 
 def named_mistakes(
     exercise: str, functions: Iterable[tuple[str, Callable[..., Any]]]
 ) -> tuple[Mistake, ...]:
-    """Functions that make a mistake, each with its name and its card's question."""
+    """The mistakes that these functions make, with the questions on their cards."""
     questions = load_questions()[exercise]
     mistakes = []
     for name, function in functions:

@@ -1,6 +1,7 @@
-"""A lesson is written once, with its solutions, in ``notebooks/solutions``.
+"""Makes the students' lessons from the lessons with solutions.
 
-A solution is between the two markers of otter-grader:
+A lesson is written once, in ``notebooks/solutions``. A solution is between the two
+markers of otter-grader:
 
     def acceptance(p, q, token):
         # BEGIN SOLUTION
@@ -27,7 +28,7 @@ TO_DO = "...  # your code"
 
 
 def write_lessons(folder: Path = NOTEBOOKS) -> list[Path]:
-    """Writes the lesson of every notebook in ``folder``/solutions; returns their paths.
+    """Writes a lesson for every notebook in ``folder``/solutions; returns their paths.
 
     Unchanged cells keep their stored outputs.
     """

@@ -1,8 +1,8 @@
-"""The exercise to write a whole method, such as SD or PEARL.
+"""An exercise that asks for a whole method, such as SD or PEARL.
 
 ``speclab.check.pages`` runs the student's ``method(world, gamma)`` and enumerates every
-outcome; the virtual clock times it. It must write what the target writes, and be as
-fast as the method that it implements.
+outcome; the virtual clock times it. The method must write the target's text, and be as
+fast as the published method that it implements.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from .judge import is_untouched, own_randomness, with_hints
 from .lesson_files import named_mistakes
 from .reward import STAGES, reward_of
 
-# When sampling, two right methods may differ by chance; a test with the wrong q loses
-# more than this.
+# When sampling, two right methods may differ in speed by chance. A test with the wrong
+# q differs by more than this factor.
 CHANCE = 1.1
 SLOW = "slower than it could be"
 END_OVERLOOKED = "end token overlooked"
-WORKS_ON = "When the text has ended, your method still asks a model or commits."
+WORKS_ON = "After the text has ended, your method still uses a model or commits."
 ASK_GOING = (
-    "An end token in the middle of a block ends the text before its limit. Do you ask "
-    "`world.going` before each step?"
+    "An end token in the middle of a block ends the text before its limit. Do you "
+    "check `world.going` before each step?"
 )
 
 
@@ -56,10 +56,10 @@ ASK_GOING = (
 class MethodExercise:
     """A method to write.
 
-    name       of the registered method
-    wrong      methods that make a mistake, each after its name
-    failing    methods whose mistake shows as an error
-    setup      where it is tried
+    name       name of the registered method
+    wrong      (name of a mistake, a method that makes it)
+    failing    the same, for mistakes that raise an error
+    setup      the models and texts on which we try the student's method
     """
 
     name: str
@@ -111,11 +111,12 @@ class MethodExercise:
         return None
 
     def _card_of_lossless(self, behaviour: Behaviour) -> Card:
-        """The card of a lossless method: whether it is also fast enough."""
+        """The card of a lossless method, which may still be too slow."""
         walked = ", and ".join(walk.words for walk in self.setup.walks)
         lossless = (
-            "Nothing is lost: every text that was tried has exactly the target's "
-            f"probability (all texts {walked}), and a long greedy text is the target's."
+            "Your method is lossless: every text that we tried has exactly the "
+            f"target's probability (all texts {walked}), and a long greedy text is the "
+            "target's."
         )
         wanted = behaviour_of_ours(METHODS[self.name], self.setup)
         pairs = list(zip(behaviour.clock, wanted.clock, strict=True))
@@ -127,7 +128,7 @@ class MethodExercise:
         return self._card_of_problem(card, behaviour)
 
     def _describe_speeds(self, pairs: Sequence[tuple[ClockRun, ClockRun]]) -> list[str]:
-        """A method's speed compared with ours, in a sentence per run."""
+        """Compares a method's speed with ours, in a sentence per run."""
         sentences = []
         for own, page in pairs:
             how = "greedily" if own.temperature == 0 else "at temperature 1"
@@ -144,7 +145,7 @@ class MethodExercise:
 
     # -- the likely mistake ------------------------------------------------------------
     def _card_of_problem(self, card: Card, behaviour: Behaviour) -> Card:
-        """The same card, with its cause if one of our wrong methods does the same."""
+        """The same card, with a cause if one of our wrong methods does the same."""
         for mistake in named_mistakes(self.name, self.wrong):
             if self._behaves_as(mistake.solution, behaviour):
                 details = (*card.details, mistake.question)
@@ -152,7 +153,7 @@ class MethodExercise:
         return card
 
     def _behaves_as(self, method: Method, behaviour: Behaviour) -> bool:
-        """Whether one of our methods does the same; compares the clocks first."""
+        """Whether one of our methods does the same, first on the virtual clock."""
         try:
             for run in behaviour.clock:
                 own = clock_run_of_ours(method, self.setup, run.c, run.temperature)
@@ -166,7 +167,7 @@ class MethodExercise:
         )
 
     def _card_of_failed(self, method: Method, problem: str) -> Card:
-        """The card of a method that ended with an error."""
+        """The card of a method that raised an error."""
         for mistake in named_mistakes(self.name, self.failing):
             of_ours = failure_of_ours(mistake.solution, self.setup)
             if of_ours[0] == problem and is_same(
@@ -179,14 +180,14 @@ class MethodExercise:
 
 
 def _is_slower(own: ClockRun, page: ClockRun) -> bool:
-    """Whether a run is slower than our method's by more than chance explains."""
+    """Whether a run is slower than our method's by more than chance can explain."""
     allowed = 1 + EQUAL if own.temperature == 0 else CHANCE
     return own.seconds > page.seconds * allowed
 
 
 @cache
 def behaviour_of_ours(method: Method, setup: Setup) -> Behaviour:
-    """What one of our methods does; computed once, since many cards need it."""
+    """The behaviour of one of our methods; computed once, since many cards need it."""
     return behaviour_of(method, setup)
 
 
@@ -194,12 +195,12 @@ def behaviour_of_ours(method: Method, setup: Setup) -> Behaviour:
 def clock_run_of_ours(
     method: Method, setup: Setup, c: float, temperature: float
 ) -> ClockRun:
-    """What one of our methods does on one clock: quicker than the whole behaviour."""
+    """One of our methods' runs on the clock; quicker than its whole behaviour."""
     return run_on_clock(method, setup, c, temperature)
 
 
 def failure_of(method: Method, setup: Setup) -> tuple[str, list[Distribution]]:
-    """How a method fails, "" if it does not, and its outcomes up to then."""
+    """A method's error ("" if there is none), and its outcomes before the error."""
     found: list[Distribution] = []
     try:
         with time_limit():

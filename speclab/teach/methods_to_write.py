@@ -1,7 +1,7 @@
 """Methods that a student writes, each with its named mistakes.
 
-A mistake is a whole method that makes it, from ``speclab.mutants``; the card names it
-if the student's method behaves the same (see ``method_exercise``).
+A mistake is represented by a whole method from ``speclab.mutants``. The card names it
+if the student's method behaves like that one (see ``method_exercise``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .method_exercise import MethodExercise
 
 Step: TypeAlias = Callable[[World, Any, int], Any]
 Draft: TypeAlias = tuple[Drafted, ...]
-# commit(world, known_rows, draft) returns what is left of the draft.
+# commit(world, known_rows, draft) returns the rest of the draft.
 DSICommit: TypeAlias = Callable[[World, Mapping[AnyText, Row], Draft], Draft]
 
 
@@ -47,13 +47,13 @@ def method_repeating(step: Step) -> Method:
                 _check_window(window)
             if world.text == before and world.now == began:
                 raise Failed(
-                    "A round of yours commits nothing, and waits for nothing: no model "
-                    "is asked."
+                    "One of your rounds commits nothing and waits for nothing: it uses "
+                    "no model."
                 )
             if world.text == before:
                 raise Failed(
-                    "A round of yours commits nothing: every pass of the target model "
-                    "gives at least one token."
+                    "One of your rounds commits nothing, although every pass of the "
+                    "target model adds at least one token."
                 )
 
     return method
@@ -63,15 +63,15 @@ def _check_window(window: Any) -> None:
     """Raises Failed if a step returns nothing, or tokens instead of drafts."""
     if window is None:
         raise Failed(
-            "Your function gives nothing. Does every way through it end with a return? "
-            "Return the window of the next round, which is `()` if it is empty."
+            "Your function returns nothing. Does every path through it end with a "
+            "return? Return the window of the next round, which is `()` if it is empty."
         )
     if isinstance(window, Iterable) and not isinstance(window, Iterator):
         for draft in window:
             if not isinstance(draft, Drafted):
                 raise Failed(
-                    f"Your function gives {as_written(window)}: a window is a tuple of "
-                    "drafts, which carry their q. It is not a tuple of tokens."
+                    f"Your function returns {as_written(window)}: a window is a tuple "
+                    "of drafts, which include their q. It is not a tuple of tokens."
                 )
 
 
@@ -132,10 +132,7 @@ PEARL = MethodExercise(
 
 # -- DSI -------------------------------------------------------------------------------
 class StudentsSpeculation(Speculation):
-    """DSI's devices, with a student's function that decides what to commit.
-
-    There is one drafter.
-    """
+    """DSI with one drafter, in which a student's function decides what to commit."""
 
     def __init__(self, world: World, lookahead: int, commit: DSICommit):
         super().__init__(world, lookahead, None, "exact", block=lookahead)
@@ -143,9 +140,9 @@ class StudentsSpeculation(Speculation):
         self._text_before: AnyText = ()
 
     def wait_for_some(self) -> None:
-        """Takes in the next result, unless no device is working any more.
+        """Records the next results, unless all devices are idle.
 
-        Known rows that have not been used may still extend the text then.
+        Even then, unused known rows may still extend the text.
         """
         if not self.running:
             self._check_that_it_goes_on()
@@ -158,15 +155,15 @@ class StudentsSpeculation(Speculation):
         """Raises Failed if nothing more can happen before the text is complete."""
         if self.world.text not in self.known_rows:
             raise Failed(
-                "Nothing is drafted or scored any more, and the text is unfinished: "
-                "is what you return the part of the draft that follows the text?"
+                "Nothing is being drafted or scored, and the text is unfinished: do "
+                "you return the part of the draft that follows the text?"
             )
         if self.world.text == self._text_before:
             left = self.world.left
             tokens = "1 token is" if left == 1 else f"{left} tokens are"
             raise Failed(
-                f"{tokens} still to be written, the row after the text is known, all "
-                "devices wait, and your function commits nothing."
+                f"{tokens} still to be written, the row after the text is known, and "
+                "all devices are idle, but your function commits nothing."
             )
 
     def commit_what_is_verified(self) -> None:
@@ -180,20 +177,19 @@ class StudentsSpeculation(Speculation):
         left = _checked_draft(left)
         if self.world.text == before and len(left) < len(draft):
             raise Failed(
-                "Your function commits nothing, and gives back less of the draft than "
-                "it was given: if a draft is rejected, `extra` is written in its "
-                "place."
+                "Your function commits nothing, and returns less of the draft than it "
+                "received: if a draft is rejected, commit `extra`, which replaces it."
             )
         self.drafts[drafter] = left
 
 
 def _checked_draft(left: Any) -> Draft:
-    """What the student's function leaves of the draft. Raises Failed if not a draft."""
+    """The rest of the draft as a tuple. Raises Failed if it is not drafts."""
     is_draft = isinstance(left, tuple | list)
     if is_draft and all(isinstance(draft, Drafted) for draft in left):
         return tuple(left)
     raise Failed(
-        f"Your function gives {as_written(left)}: return the drafts that are left, a "
+        f"Your function returns {as_written(left)}: return the remaining drafts as a "
         "tuple, which is empty after a rejection."
     )
 
@@ -259,8 +255,8 @@ EXERCISES = {exercise.name: exercise for exercise in (SD, PEARL, DSI, DUODECODIN
 def check_pearl(step: Step) -> Card:
     """Checks ``step(world, window, gamma)``: a round of PEARL.
 
-    ``window``: the drafts that the target model has yet to test. The round commits what
-    is verified, and returns the next window.
+    ``window``: the drafts that the target model has yet to test. The round commits
+    verified tokens, and returns the next window.
     """
 
     return PEARL.check(method_repeating(step))
@@ -269,8 +265,8 @@ def check_pearl(step: Step) -> Card:
 def check_duodecoding(step: Step) -> Card:
     """Checks ``step(world, window, gamma)``: a round of DuoDecoding.
 
-    ``window``: the drafts that the target model has yet to test. The round commits what
-    is verified, and returns the next window.
+    ``window``: the drafts that the target model has yet to test. The round commits
+    verified tokens, and returns the next window.
     """
     return DUODECODING.check(method_repeating(step))
 
@@ -278,9 +274,10 @@ def check_duodecoding(step: Step) -> Card:
 def check_dsi(commit: DSICommit) -> Card:
     """Checks ``commit(world, known_rows, draft)``: what DSI commits, and when.
 
-    ``known_rows``: the target's row by the text that it follows. ``draft``: what the
-    draft model has written after the committed text. The function commits all that is
-    verified, and returns what is left of the draft. Everything else is DSI's own page.
+    ``known_rows``: the target's distribution by the text before it. ``draft``: the
+    tokens that the draft model has written after the committed text. The function
+    commits all verified tokens, and returns the rest of the draft. Everything else is
+    our DSI.
     """
     return DSI.check(dsi_with(commit))
 
@@ -288,8 +285,8 @@ def check_dsi(commit: DSICommit) -> Card:
 def check_method(method: Method, like: str = "speculative") -> Card:
     """Checks ``method(world, gamma)``: it must be lossless, and as fast as ``like``.
 
-    ``like``: "speculative", "pearl", "duodecoding" or "dsi". For DSI there are three
-    servers, and gamma is the lookahead.
+    ``like``: "speculative", "pearl", "duodecoding" or "dsi". DSI has three servers, and
+    gamma is its lookahead.
     """
     if like not in EXERCISES:
         raise unknown_name(f"no exercise {like!r}", like, EXERCISES)

@@ -1,8 +1,8 @@
 """Guesses and quizzes in a notebook.
 
-A saved notebook loses its widgets, and ipywidgets cuts their stored text after 110
-letters. So a question is also stored as HTML whose answers unfold without a script, and
-as its whole text.
+A saved notebook loses its widgets, and ipywidgets truncates their stored text after 110
+characters. So a question is also stored as plain text, and as HTML whose answers unfold
+without a script.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GUESS_COLOUR = "#0072B2"
 
 # -- without widgets --------------------------------------------------------
 def folded_html(question: str, folds: Iterable[Fold]) -> str:
-    """A question and its folds, in HTML without a script."""
+    """A question and its folds as HTML without a script."""
     unfolding = "".join(fold.html() for fold in folds)
     body = f"<p><b>{escape(question)}</b></p>{unfolding}"
     return f'<div class="speclib-question">{body}</div>'
@@ -35,7 +35,7 @@ class Foldable:
     A subclass is a widget, and defines ``question``, ``folds()`` and a ``repr``.
     """
 
-    model_id: str  # the widget's, by which the notebook finds it
+    model_id: str  # the notebook finds the widget by this id
     question: str
 
     def folds(self) -> list[Fold]:
@@ -84,12 +84,12 @@ class GuessShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
         self.answer_shown.value = _framed(escape(self.compared(guessed)), GUESS_COLOUR)
 
     def compared(self, guessed: float) -> str:
-        """A guess, compared with the answer."""
-        answer = self.guess.answer
-        return f"You guessed {guessed:.4g}; it is {answer:.4g}. {self.guess.why}"
+        """A sentence that compares a guess with the answer."""
+        answer, why = self.guess.answer, self.guess.why
+        return f"You guessed {guessed:.4g}; the answer is {answer:.4g}. {why}"
 
     def folds(self) -> list[Fold]:
-        answer = f"It is {self.guess.answer:.4g}. {self.guess.why}"
+        answer = f"The answer is {self.guess.answer:.4g}. {self.guess.why}"
         return [Fold("Make a guess, then click here", f"<p>{escape(answer)}</p>")]
 
     def __repr__(self) -> str:
@@ -98,13 +98,13 @@ class GuessShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
 
 @checked
 def predict(name: str) -> GuessShown:
-    """Asks for a guess, and then compares it with the answer."""
+    """Asks for a guess, then compares it with the answer."""
     return GuessShown(find_guess(name))
 
 
 # -- quizzes ---------------------------------------------------------------------------
 class QuizShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
-    """A question; a click on a choice says why it is right or wrong."""
+    """A question; a click on a choice explains why it is right or wrong."""
 
     def __init__(self, quiz: Quiz):
         self.quiz, self.question = quiz, quiz.question
@@ -138,13 +138,13 @@ class QuizShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
 
 
 def sign_of(choice: Choice) -> str:
-    """Whether a choice is right, in a word."""
+    """The sign and the word for a right or a wrong choice."""
     return "✓ Yes." if choice.is_right else "✗ No."
 
 
 @checked
 def quiz(name: str) -> QuizShown:
-    """A question of a lesson, in which every choice explains itself."""
+    """A lesson's multiple-choice question, with an explanation for every choice."""
     return QuizShown(find_quiz(name))
 
 

@@ -1,4 +1,4 @@
-"""Real models behind a button: methods on one prompt, and their timeline."""
+"""A button that runs methods on real models, and shows their timeline."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ DEFAULT_METHODS = ("autoregressive", "speculative", "pearl")
 TOKENS_TO_WARM_UP = 4
 NOT_RUN_YET = (
     "Not run yet. The button starts real models, each in its own process. On two CPU "
-    "cores it takes about a minute. The sliders above keep working, but moving them "
+    "cores this takes about a minute. The sliders above keep working, but moving them "
     "slows the models down."
 )
 STORED = (
-    "These runs are stored; another machine made them. The button decodes your own "
-    "prompt here. When all methods have finished, run the cells below again."
+    "These runs were recorded on another machine. The button decodes your prompt on "
+    "this one. When all methods have finished, run the cells below again."
 )
 
 
 class RealRun(BehindButton):
-    """Methods run with real models, and the timeline of their runs.
+    """A button that runs methods on real models, and the timeline of their runs.
 
     ``runs``: the runs so far. ``stored``: method -> the run to show before a click.
     """
@@ -61,13 +61,13 @@ class RealRun(BehindButton):
         if stored is None:
             super().__init__(self.not_run_yet)
             return
-        self.clicks_itself = False  # stored runs need no click
+        self.clicks_itself = False  # there are runs to show already
         super().__init__(STORED)
         self.runs = [stored[name] for name in methods]
         self._show()
 
     def work(self) -> str:
-        """One method after the other, in the same processes."""
+        """Runs one method after another in the same processes."""
         runs: list[Result] = []
         self.say(f"Starting the processes of {self.pair}.")
         with open_world(pair=load_pair(self.pair), **self.world_settings) as world:
@@ -92,7 +92,7 @@ class RealRun(BehindButton):
             self.timeline.update(*self.runs)
 
     def _outcome(self, runs: list[Result]) -> str:
-        """Whether the methods wrote the same text, and the text."""
+        """A sentence with the text, or one on how the texts differ."""
         if not runs:
             return "Stopped before the first method."
         texts = {run.tokens: run.text for run in runs}
@@ -102,7 +102,7 @@ class RealRun(BehindButton):
         asked = len(self.methods)
         if len(runs) < asked:
             return f"Stopped: {len(runs)} of {asked} methods wrote “{text.strip()}”"
-        return f"All methods wrote the same: “{text.strip()}”"
+        return f"All methods wrote the same text: “{text.strip()}”"
 
     # -- without widgets ---------------------------------------------------------------
     @property
@@ -167,8 +167,8 @@ class PlanRun(BehindButton):
         self.settings = settings
         self.table: pd.DataFrame | None = None
         super().__init__(
-            "Not run yet. The button measures every method that this pair can run, in "
-            "turns with plain decoding. On two CPU cores that takes a few minutes."
+            "Not run yet. The button measures every method that this pair can run, "
+            "alternating with plain decoding. On two CPU cores this takes some minutes."
         )
 
     def work(self) -> str:

@@ -1,9 +1,8 @@
-"""The reward for a right method: a timeline of it, and a button for real models.
+"""The reward for a right method: its timeline, and a button for real models.
 
-The method writes a text on the virtual clock, below a method to compare it with, as
-``speclib.simulate`` runs the papers' methods. The button runs both with real models.
-During a run the method is registered under its name. Knows no exercise, and does not
-judge the method.
+The timeline shows the student's method on the virtual clock, below another method for
+comparison. The button runs both with real models. During a run the student's method is
+registered under a name. This module knows no exercise, and does not judge the method.
 """
 
 from __future__ import annotations
@@ -32,22 +31,22 @@ from .real_run import RealRun
 Method: TypeAlias = Callable[[World, int], None]
 
 PAIR = "embedded/llama-7b-70b"  # the two trained models of the lessons' real runs
-MOST_TOKENS = 40  # of a real run
-# Both runs on the virtual clock share this, as in lesson 20. These drafts are neither
-# lucky nor unlucky: PEARL is 1.20 times as fast as speculative decoding with them, and
-# 1.24 times for a text of 3000 tokens.
+MOST_TOKENS = 40  # in a real run
+# Settings for both runs on the virtual clock, as in lesson 20. The seed is neither
+# lucky nor unlucky: PEARL is 1.20 times as fast as speculative decoding here, and 1.24
+# times for a text of 3000 tokens.
 WHAT_IF: dict[str, Any] = {"c": 5.0, "alpha": 0.8, "tokens": 24, "seed": 0}
 STYLE = "font-size: 15px; line-height: 1.4; max-width: 60em"
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Where a student's method is shown.
+    """How a student's method is shown.
 
-    name      its name there, for example "your PEARL"
+    name      its name in the timeline, for example "your PEARL"
     above     the registered method above it
-    settings  of the student's method on the virtual clock
-    devices   of the real run; see ``open_world``
+    settings  the student's method's settings on the virtual clock
+    devices   settings of the real run; see ``open_world``
     """
 
     name: str
@@ -75,7 +74,7 @@ def question() -> Any:
 
 @contextmanager
 def registered(method: Method, stage: Stage) -> Iterator[None]:
-    """Registers the method by its name inside the with block."""
+    """Registers the method under the stage's name inside the with block."""
     before = METHODS.get(stage.name)
     METHODS[stage.name] = _with_settings_of(method, stage)
     try:
@@ -87,7 +86,7 @@ def registered(method: Method, stage: Stage) -> Iterator[None]:
 
 
 def _with_settings_of(method: Method, stage: Stage) -> Callable[..., None]:
-    """The method with the argument names of the stage's settings."""
+    """The method, with arguments that are named after the stage's settings."""
 
     def of_gamma(world: World, gamma: int) -> None:
         method(world, gamma)
@@ -99,7 +98,7 @@ def _with_settings_of(method: Method, stage: Stage) -> Callable[..., None]:
 
 
 def virtual_runs(method: Method, stage: Stage) -> tuple[Result, Result]:
-    """Both runs on the virtual clock, the student's last.
+    """Both runs on the virtual clock; the student's is the second.
 
     Raises Failed if the method fails.
     """
@@ -112,7 +111,7 @@ def virtual_runs(method: Method, stage: Stage) -> tuple[Result, Result]:
     with registered(method, stage), time_limit():
         own = call_guarded(run)
     if own.tokens != above.tokens:
-        raise Failed(f"It wrote “{own.text}” instead of “{above.text}”.")
+        raise Failed(f"Your method wrote “{own.text}” instead of “{above.text}”.")
     return above, own
 
 
@@ -125,7 +124,7 @@ class OwnRealRun(RealRun):
 
     not_run_yet = (
         "Not run yet. The button starts two trained models in separate processes, "
-        "which write the answer to a question. On two CPU cores that takes half a "
+        "which write the answer to a question. On two CPU cores this takes half a "
         "minute."
     )
     clicks_itself = False
@@ -143,7 +142,7 @@ class OwnRealRun(RealRun):
 class OwnRun(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     """A student's method below another on a timeline, and a button for real models.
 
-    ``runs``: both on the virtual clock.
+    ``runs``: both runs on the virtual clock.
     """
 
     def __init__(self, method: Method, stage: Stage, runs: tuple[Result, Result]):
@@ -155,13 +154,13 @@ class OwnRun(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         super().__init__([widgets.HTML(words), self.timeline, self.real])
 
     def _words(self) -> str:
-        """A description of the timeline, in a sentence or two."""
+        """A description of the timeline in a few sentences."""
         above, own = (f"{run.trace.makespan:.1f} s" for run in self.runs)
         words = len(self.runs[0].tokens)
         return (
             f"On the virtual clock {about(self.stage.above).name} takes {above} for "
-            f"these {words} words, {self.stage.name} {own}. Play both. Below, run them "
-            "with two real models."
+            f"these {words} words, and {self.stage.name} takes {own}. Play both. Below "
+            "you can run them with two real models."
         )
 
     # -- without widgets ----------------------------------------------------
@@ -177,12 +176,12 @@ class OwnRun(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
 
 def reward_of(method: Method, stage: Stage) -> OwnRun | Card:
-    """The student's run; a card if it fails at the stage's settings."""
+    """The student's run, or a card if it fails with the stage's settings."""
     try:
         runs = virtual_runs(method, stage)
     except Failed as failed:
         where = f"{stage.name} on the timeline, with {_shown(stage)}"
-        return wrong_card(f"Here you would see {where}. {failed}")
+        return wrong_card(f"We could not show {where}. {failed}")
     return OwnRun(method, stage, runs)
 
 

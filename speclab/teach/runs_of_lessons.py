@@ -1,7 +1,7 @@
-"""Runs of real models that a lesson shows before readers start their own.
+"""Stored runs of real models, for lessons to show before readers start new runs.
 
-``data/lessons/NAME.json`` has runs of several methods on one prompt by real models: the
-text that they wrote, the text of each token, and a trace for each method.
+``data/lessons/NAME.json`` contains runs of several methods on one prompt: their common
+text, the text of each token, and a trace for each method.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def stored_runs(name: str) -> dict[str, Result]:
 
 
 def _result(text: str, pieces: dict[int, str], trace: Trace) -> Result:
-    """The result that has this trace."""
+    """The result with this trace."""
     ratio = trace.meta.get("cost_ratio")
     return Result(
         text=text,
@@ -52,7 +52,7 @@ def _result(text: str, pieces: dict[int, str], trace: Trace) -> Result:
 
 
 def store_runs(path: Path, runs: Sequence[Result]) -> None:
-    """Writes runs of one prompt by several methods, for ``stored_runs`` to read.
+    """Writes runs of several methods on one prompt, for ``stored_runs`` to read.
 
     ``runs``: for example a button's ``shown.runs``.
     """

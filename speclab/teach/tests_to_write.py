@@ -1,9 +1,9 @@
 """Tests of drafts that a student writes: ``verify``, ``block`` and ``pick``.
 
-Each is run on every text that the draft model may write, with every outcome of its
-coins. This gives the exact distribution of the committed tokens, which is compared with
-the target's token by token. A test must also accept as many drafts as possible. The
-first difference, in the smallest case, is the counterexample on the card.
+We run each test on every text that the draft model may write, with every outcome of its
+coins. The result is the exact distribution of the committed tokens, which we compare
+with the target's token by token. A test must also accept as many drafts as possible.
+The first difference, in the smallest case, is the counterexample on the card.
 """
 
 from __future__ import annotations
@@ -29,27 +29,28 @@ Verify: TypeAlias = Callable[[list[int], list[Row], list[Row], NewCoin], Sequenc
 Pick: TypeAlias = Callable[[list[int], list[Row], Row, NewCoin], int]
 
 PRAISE = (
-    "In every case we tried, with up to five tokens to choose from and up to five "
-    "drafts, each token has exactly the target's distribution, and no "
+    "In every case that we tried, with up to five tokens in the vocabulary and up to "
+    "five drafts, each token has exactly the target's distribution, and no "
 )
 
 
 # -- a line of drafts ------------------------------------------------------------------
 def check_verify(function: Verify) -> Card:
-    """Checks ``function(drafted, q, p, coin)``: the tokens that a round commits.
+    """Checks ``function(drafted, q, p, coin)``, the test in speculative decoding.
 
-    ``drafted``: gamma tokens. ``q``: the gamma rows that they were drawn from. ``p``:
-    the target's gamma + 1 rows, the last one after all drafts. ``coin()`` returns a new
-    random number in [0, 1). Returns a list of tokens: the accepted ones and one more.
+    ``drafted``: gamma tokens. ``q``: the gamma distributions that they were drawn from.
+    ``p``: the target's gamma + 1 distributions, the last one after all drafts.
+    ``coin()`` returns a new random number in [0, 1). The function returns the tokens
+    that a round commits: the accepted drafts and one more.
     """
     return VERIFY.check(function)
 
 
 def check_block(function: Verify) -> Card:
-    """Checks ``function(drafted, q, p, coin)``: the tokens that a round commits by the
-    block test, which decides after it has seen all drafts.
+    """Checks ``function(drafted, q, p, coin)``, the block test.
 
-    For the arguments see ``check_verify``.
+    It decides after it has seen all drafts. Arguments and result are as in
+    ``check_verify``.
     """
     return BLOCK.check(function)
 
@@ -63,12 +64,12 @@ def _slower_than_block(case: LineCase, distribution: Distribution) -> str | None
 
 
 def _slower_than(most: float, case: LineCase, distribution: Distribution) -> str | None:
-    """What to say if a round commits less than ``most`` tokens on average."""
+    """The card's sentence if a round commits less than ``most`` tokens on average."""
     mean = case.rate(distribution)
     if mean > most - EQUAL:
         return None
     return (
-        f"Where q = {shown(case.draft[()])} and p = {shown(case.target[()])}, a round "
+        f"With q = {shown(case.draft[()])} and p = {shown(case.target[()])}, a round "
         f"commits {mean:.4f} tokens on average; {most:.4f} are possible."
     )
 
@@ -83,7 +84,7 @@ VERIFY = RuleExercise(
 )
 
 
-# -- the block test, and what is done otherwise ----------------------------------------
+# -- the block test, and its mistakes --------------------------------------------------
 def block_with(
     stops_at_a_failure: bool = False,
     plain_residual: bool = False,
@@ -91,7 +92,7 @@ def block_with(
     by_weight_alone: bool = False,
     keeps_shortest: bool = False,
 ) -> Verify:
-    """The block test; right unless an argument changes it."""
+    """The block test, which is right by default; each argument makes a mistake."""
 
     def rule(
         drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin
@@ -128,7 +129,7 @@ def block_with(
 def _left_after(
     weights: Sequence[float], q: Sequence[Row], p: Sequence[Row], length: int
 ) -> Row:
-    """What the target must write itself after ``length`` kept drafts, by token."""
+    """By token, the weight left for the target's own token after ``length`` drafts."""
     left: Row = np.maximum(weights[length] * p[length] - q[length], 0)
     return left
 
@@ -154,17 +155,17 @@ BLOCK = RuleExercise(
 
 # -- candidates for one position -------------------------------------------------------
 def check_pick(function: Pick) -> Card:
-    """Checks ``function(candidates, q, p, coin)``: the token to write.
+    """Checks ``function(candidates, q, p, coin)``, which returns the token to write.
 
-    ``candidates``: tokens, drawn one after the other. ``q``: the row of each candidate,
-    in which earlier candidates have probability 0. ``p``: the target's distribution.
-    ``coin()`` returns a new random number in [0, 1).
+    ``candidates``: tokens, drawn one after the other. ``q``: the distribution of each
+    candidate, in which earlier candidates have probability 0. ``p``: the target's
+    distribution. ``coin()`` returns a new random number in [0, 1).
     """
     return PICK.check(function)
 
 
 def _rows(array: Row) -> Row | list[Row]:
-    """Several rows as a list; a single one as it is."""
+    """Several distributions as a list; a single one unchanged."""
     return array if array.ndim == 1 else list(array)
 
 
@@ -184,7 +185,7 @@ PICK = RuleExercise(
     _rows,
     _slower_than_pick,
     candidate_mistakes.MISTAKES,
-    "In every case we tried, with up to three candidates, the token has exactly the "
-    "target's distribution, and is a candidate as often as with the reference "
+    "In every case that we tried, with up to three candidates, the token has exactly "
+    "the target's distribution, and is a candidate as often as with the reference "
     "implementation.",
 )

@@ -1,6 +1,6 @@
 """Formulas that only the workbench uses. They know no method or world."""
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = (
     "closed_forms",
     "dsi_accounting",

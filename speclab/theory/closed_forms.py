@@ -1,10 +1,10 @@
 """Closed forms of the methods' speeds, and the inverses of some for calibration.
 
 All assume that each tested draft token is accepted with probability ``alpha``,
-independently, and that a pass costs the same however many tokens it is fed. ``gamma``
-is the draft length, ``draft`` and ``target`` are the seconds of one pass. The formulas
-set a virtual run's alpha and check the simulation from outside; a formula's value is
-never reported as a virtual number.
+independently, and that a pass costs the same for any number of tokens. ``gamma`` is the
+draft length; ``draft`` and ``target`` are the seconds of one pass of each model. The
+formulas set a virtual run's alpha and check the simulation independently. A formula's
+value is never reported as a virtual number.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from speclib.errors import BadValue
 
 GAMMAS = range(1, 33)  # draft lengths searched for the best one
 
-Grid: TypeAlias = Any  # a number, or an array of one per setting of a grid
+Grid: TypeAlias = Any  # a number, or an array with one per grid point
 
 
 def geometric(alpha: float, n: int) -> float:
     """1 + alpha + ... + alpha^(n-1).
 
-    The expected tokens of a block of n that ends at its first rejection, including the
-    replacement.
+    The expected number of tokens from a block of n that ends at its first rejection,
+    including the replacement.
     """
     return sum(alpha**i for i in range(n))
 
@@ -34,7 +34,7 @@ def geometric(alpha: float, n: int) -> float:
 def sd_accepted(alpha: float, gamma: int) -> float:
     """Accepted drafts per target pass, without the bonus: alpha + ... + alpha^gamma.
 
-    Source: Leviathan et al. 2023, equation 1, less the one token that needs no draft.
+    Source: Leviathan et al. 2023, equation 1, minus the one token that needs no draft.
     """
     return alpha * geometric(alpha, gamma)
 
@@ -62,13 +62,13 @@ def sd_best(alpha: float, draft: float, target: float) -> int:
 
 # -- PEARL -----------------------------------------------------------------------------
 def pearl_tokens(alpha: float, gamma: int) -> float:
-    """Tokens per step, from the stationary chain over {pre-verify, post-verify}.
+    """Tokens per step, from the Markov chain over {pre-verify, post-verify}.
 
     Pre-verify commits one token and leads to post-verify with probability alpha.
-    Post-verify commits (1 - alpha^gamma) / (1 - alpha) and repeats with probability
-    alpha^gamma. So a step is pre-verify with probability (1 - alpha^gamma) / (1 + alpha
-    - alpha^gamma). The mean is this divided by 1 - alpha. Source: ours, from Algorithm
-    2 of Liu et al. 2025.
+    Post-verify commits (1 - alpha^gamma) / (1 - alpha) tokens and repeats with
+    probability alpha^gamma. In the stationary state, a step is therefore pre-verify
+    with probability (1 - alpha^gamma) / (1 + alpha - alpha^gamma). The mean is this
+    probability divided by 1 - alpha. Source: ours, from Algorithm 2 of Liu et al. 2025.
     """
     block = geometric(alpha, gamma)
     rejected = (1 - alpha) * block  # 1 - alpha^gamma, exact near alpha = 1
@@ -76,9 +76,9 @@ def pearl_tokens(alpha: float, gamma: int) -> float:
 
 
 def pearl_rows(alpha: float, gamma: int) -> float:
-    """Tokens that the target is fed per step: 1 in pre-verify, gamma in post-verify.
+    """Tokens fed to the target per step: 1 in pre-verify, gamma in post-verify.
 
-    ``pearl_tokens`` gives the probabilities of both. Source: ours.
+    Their probabilities are as in ``pearl_tokens``. Source: ours.
     """
     rejected = (1 - alpha) * geometric(alpha, gamma)
     pre_verify = rejected / (rejected + alpha)
@@ -88,13 +88,13 @@ def pearl_rows(alpha: float, gamma: int) -> float:
 def pearl_speed(
     alpha: float, gamma: int, draft: float, target: float, without: str | None = None
 ) -> float:
-    """Tokens per second of PEARL, or of its ablation ``without`` one of two parts.
+    """Tokens per second of PEARL, or of an ablation ``without`` one of its two parts.
 
     A full step takes max(gamma * draft, target). Without "pre-verify" a rejection costs
     a drafting phase of gamma * draft, in which the target idles and nothing is
     committed. Without "post-verify" a block is verified in a separate phase of
     ``target`` seconds, with a bonus if all drafts are accepted. Raises BadValue for
-    another ``without``.
+    any other ``without``.
     """
     step = max(gamma * draft, target)
     block = geometric(alpha, gamma)
@@ -121,14 +121,14 @@ def pearl_best(alpha: float, draft: float, target: float) -> int:
 
 
 def run_tokens(alpha: float) -> float:
-    """Tokens from one rejection to the next, with the replacement: 1 / (1 - alpha)."""
+    """Tokens per rejection, including the replacement: 1 / (1 - alpha)."""
     return 1 / (1 - alpha)
 
 
 def run_ratio(alpha: float, gamma: int) -> float:
-    """PEARL's target passes over speculative decoding's, for the same output.
+    """Target passes of PEARL divided by those of speculative decoding.
 
-    Both draft ``gamma`` tokens.
+    Both write the same output and draft ``gamma`` tokens.
     """
     return sd_tokens(alpha, gamma) / pearl_tokens(alpha, gamma)
 
@@ -138,9 +138,9 @@ def right_among(alpha: float, k: int, doubt: float) -> float:
     """The probability that the right token is among the draft's ``k`` likeliest.
 
     The likeliest is right with a probability distributed as Beta(alpha / doubt,
-    (1 - alpha) / doubt), whose mean is ``alpha``. Each further one has the same
-    probability if all before it are wrong. With ``doubt`` 0 only the first can be
-    right.
+    (1 - alpha) / doubt), whose mean is ``alpha``. Each further token is right with the
+    same probability, given that all before it are wrong. With ``doubt`` 0 only the
+    first can be right.
     """
     none = 1 - alpha
     if doubt:
@@ -160,10 +160,11 @@ def duodecoding_speed(
     """Tokens per second of DuoDecoding with a constant number ``k`` of sequences.
 
     Each sequence has n = gamma // k tokens. A round without a window commits one token;
-    one with a window (n - 1 tokens) commits 1 + ... + alpha^(n-1). If all of it was
-    accepted, the next round has a window with probability ``right_among``. A round
-    takes one draft pass for all first tokens, then k (n - 1). With k = 1 the chain, and
-    so the speed, is PEARL's. Source: ours, from Algorithm 1 of Lv et al. 2025.
+    a round with a window of n - 1 tokens commits 1 + ... + alpha^(n-1). If the whole
+    window was accepted, the next round has one with probability ``right_among``. A
+    round takes one draft pass for all first tokens, then k (n - 1) more. With k = 1 the
+    Markov chain, and therefore the speed, is PEARL's. Source: ours, from Algorithm 1 of
+    Lv et al. 2025.
     """
     k = min(k, gamma)
     n = gamma // k
@@ -201,9 +202,9 @@ def ssd_speed(
     """Tokens per second of SSD with a backup that drafts.
 
     A round takes the longer of a target pass and a fork: a draft pass over the window,
-    and gamma passes that are as wide as the number of guesses, of ``level`` seconds
-    each (None: those of a draft pass). After a miss the backup's gamma passes come
-    first. Source: ours; ``ssd_speedup`` is the paper's.
+    and gamma passes over all guesses at once, each taking ``level`` seconds (None: as
+    long as a draft pass). After a miss the backup's gamma passes come first. Source:
+    ours; ``ssd_speedup`` is the paper's.
     """
     hit = ssd_hit(alpha, gamma, fan, doubt)
     fork = draft + gamma * (draft if level is None else level)
@@ -214,12 +215,12 @@ def ssd_speed(
 def ssd_speedup(
     hit: float, hit_tokens: float, miss_tokens: float, fork: float, backup: float
 ) -> float:
-    """SSD's speed over plain decoding's: tokens of a round over its time.
+    """SSD's speed over plain decoding's: a round's tokens over its time.
 
-    hit: the probability that an outcome was guessed. hit_tokens, miss_tokens: tokens of
-    a round after a hit, and after a miss. fork, backup: their times, in target passes.
-    A round after a miss takes 1 + ``backup``: in the paper its fork ends within a
-    target pass.
+    hit: the probability that an outcome was guessed. hit_tokens, miss_tokens: a round's
+    tokens after a hit, and after a miss. fork, backup: their times, in target passes.
+    A round after a miss takes 1 + ``backup``, since the paper assumes that its fork
+    ends within a target pass.
 
     Source: arXiv:2603.03251, the theorem on expected speed-up.
     """
@@ -248,12 +249,12 @@ def batch_speedup(
     """A method's tokens per second over plain decoding's, ``batch`` requests at a time.
 
     Per request, a round commits ``tokens`` tokens and feeds ``rows`` tokens to the
-    target. A target pass takes ``fixed`` seconds, ``per_token`` for each token that it
-    is fed, and ``kept`` for each request's KV cache. ``draft``: seconds of drafting per
+    target. A target pass takes ``fixed`` seconds, plus ``per_token`` for each token fed
+    to it, plus ``kept`` for each request's KV cache. ``draft``: seconds of drafting per
     round that no target pass hides, for any number of requests. In speculative decoding
     ``tokens`` is ``sd_tokens`` and ``rows`` is gamma + 1.
 
-    Source: ours; it is arithmetic. The cost of a pass is from arXiv:2601.11580.
+    Source: ours, by arithmetic. A pass's cost is from arXiv:2601.11580.
     """
     plain = batch_pass(fixed, per_token, batch, batch * kept)
     round_seconds = batch_pass(fixed, per_token, batch * rows, batch * kept) + draft
@@ -268,17 +269,17 @@ def batch_that_stops_paying(
     draft: float = 0.0,
     kept: float = 0.0,
 ) -> float:
-    """B*, the batch size at which ``batch_speedup`` is 1; infinity if there is none.
+    """B*, the batch size at which ``batch_speedup`` is 1; infinity if it never is.
 
     B* = (fixed (tokens - 1) - draft)
          / (per_token (rows - tokens) - kept (tokens - 1))
 
-    It is infinite if reading the cache costs more than the wasted rows: then
-    speculation pays from some batch size on, and at each larger one. It is 0 if
-    speculation never pays.
+    B* is infinite if reading the KV caches costs more than the wasted rows:
+    speculation then pays at every batch size above some limit. B* is 0 if speculation
+    never pays.
 
-    Source: ours; it is arithmetic. MagicDec, arXiv:2408.11049, found that long texts
-    bring the gain back.
+    Source: ours, by arithmetic. MagicDec, arXiv:2408.11049, found that long texts bring
+    the gain back.
     """
     gained = fixed * (tokens - 1) - draft
     lost = per_token * (rows - tokens) - kept * (tokens - 1)
@@ -297,13 +298,13 @@ def dsi_speed(
 ) -> Grid:
     """Tokens per second of DSI.
 
-    ``alpha`` and ``draft``, at most ``target``, may be arrays. ``lookahead`` 1 and a
-    server for every pass (None) give Proposition 1 for an endless text. A right run of
-    q * lookahead + r drafts is known after q blocks of drafting, then after another
-    block or r target passes, whichever is sooner. Fewer servers score longer blocks:
-    all drafts written until a server is free. For lookahead above 1 this is an
-    estimate: a drafter that reports its drafts in blocks learns late that it went
-    wrong.
+    ``alpha`` and ``draft`` (at most ``target``) may be arrays. ``lookahead`` 1 and a
+    server for every pass (None) give Proposition 1 for an endless text. A run of
+    q * lookahead + r right drafts is verified after q blocks of drafting, followed by
+    another block or r target passes, whichever is sooner. With fewer servers, blocks
+    are longer: a block has all drafts written until a server is free. For lookahead
+    above 1 this is an estimate, because a drafter that reports its drafts in blocks is
+    corrected late.
 
     Source: ours, from section 3.1 of Timor et al. 2024.
     """
@@ -363,7 +364,7 @@ def alpha_from_speedup(
 def alpha_from_duodecoding(
     speed: float, gamma: int, draft: float, target: float
 ) -> float:
-    """The alpha at which DuoDecoding with one sequence has this ``speed``, tokens/s."""
+    """The alpha at which DuoDecoding with one sequence writes ``speed`` tokens/s."""
     return _solve(
         lambda alpha: duodecoding_speed(alpha, gamma, draft, target),
         speed,
@@ -391,14 +392,14 @@ def _solve(
 ) -> float:
     """The alpha in [low, 1] at which ``formula`` is ``value``, to six digits.
 
-    Raises BadValue with ``what`` was asked for and the range of the formula.
+    Raises BadValue, which states ``what`` was asked for and the formula's range.
     """
     from scipy.optimize import brentq
 
     at_low, at_one = formula(low), formula(1.0)
     if not min(at_low, at_one) <= value <= max(at_low, at_one):
         raise BadValue(
-            f"no acceptance rate gives {what}: from alpha {low:g} to 1 it goes from "
+            f"no acceptance rate gives {what}: from alpha {low:g} to 1 it runs from "
             f"{at_low:.3f} to {at_one:.3f}; check the printed cell"
         )
     root: float = brentq(lambda alpha: formula(alpha) - value, low, 1.0, xtol=1e-9)

@@ -1,16 +1,16 @@
-"""The cost of a run of speculative inference (SI) or DSI under accounting rules.
+"""The time of speculative inference (SI) and DSI under different accounting rules.
 
-The DSI paper never runs on several devices: Figures 1 and 6 and Table 1 follow from
-accounting rules, in its text and in a published simulator. Here they are formulas over
-grids, which show how much of a printed ratio is due to the rules.
+The DSI paper never runs on several devices. Its Figures 1 and 6 and its Table 1 follow
+from accounting rules, stated in its text and in a published simulator. Here the rules
+are formulas over grids, which show how much of a printed ratio is due to each rule.
 
-Time is in target passes: plain decoding takes 1 per token, the drafter ``share`` (at
+Times are in target passes: plain decoding takes 1 per token, the drafter ``share`` (at
 most 1) per draft. Each draft is right with probability ``alpha``, independently;
 ``lookahead`` drafts form a block. ``share`` and ``alpha`` are floats or arrays that
 broadcast, and results have their shape.
 
-Knows no method, world or trace, and no queue: passes never wait for a server. The
-engine covers fewer servers, communication and first tokens.
+This module knows no method, world or trace, and no queue: passes never wait for a
+server. The engine simulates fewer servers, communication and first tokens.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ import numpy as np
 
 from speclib.errors import BadValue
 
-Grid: TypeAlias = float | np.ndarray  # one number, or one per setting of a grid
+Grid: TypeAlias = float | np.ndarray  # one number, or one per grid point
 
 
 # -- the rules of the text -------------------------------------------------------------
 def si_rounds(alpha: Grid, lookahead: Grid, tokens: int) -> np.ndarray:
     """Expected rounds of SI for ``tokens``; ``lookahead`` is an int or an array.
 
-    A round gives the right drafts before the first wrong one, at most ``lookahead``,
-    and one token of the target. Let V(n) be the expected rounds for n tokens, and j the
-    right drafts of the first round. Then exactly::
+    A round commits the right drafts before the first wrong one, at most ``lookahead``,
+    and one token from the target. Let V(n) be the expected number of rounds for n
+    tokens, and j the number of right drafts in the first round. Then exactly::
 
         V(n) = 1 + sum over j of P(j) V(n - j - 1)
 
@@ -64,9 +64,9 @@ def si_sampled(
 ) -> np.ndarray:
     """Mean time of ``repeats`` random runs of SI.
 
-    They are drawn independently for every setting of the grid. The number of accepted
-    drafts in a round is geometric, cut at ``lookahead``; the last round is charged in
-    full. Source: appendix D.1's listing.
+    The runs are independent at every grid point. The number of accepted drafts in a
+    round is geometric, cut at ``lookahead``; the last round is charged in full. Source:
+    appendix D.1's listing.
     """
     rng = np.random.default_rng(seed)
     shape = np.broadcast(share, alpha, lookahead).shape
@@ -100,7 +100,7 @@ def dsi_bound(share: Grid, alpha: Grid, tokens: int) -> np.ndarray:
     Each right draft takes the drafter's time, each wrong one and the last token the
     target's. Source: Proposition 1, t1 p (N - 1) + t2 ((1 - p)(N - 1) + 1).
     """
-    # In an order of operations that rounding cannot lift above ``tokens``.
+    # In this order of operations, rounding cannot lift the result above ``tokens``.
     saved = np.asarray(alpha, float) * (1 - np.asarray(share, float))
     expected: np.ndarray = tokens - saved * (tokens - 1)
     return expected
@@ -109,17 +109,17 @@ def dsi_bound(share: Grid, alpha: Grid, tokens: int) -> np.ndarray:
 # -- one rule at a time ----------------------------------------------------------------
 @dataclass(frozen=True)
 class Accounting:
-    """Accounting rules; by default the rules of the text.
+    """Accounting rules; by default those of the paper's text.
 
-    These are D.1's listing for SI, and Theorem 2's argument for DSI. Each rule acts on
-    SI, on DSI or on both, and can be switched separately (``switched``).
+    The text has D.1's listing for SI, and Theorem 2's argument for DSI. Each rule
+    applies to SI, to DSI or to both, and can be switched separately (``switched``).
 
     corrected       both: the target's token at a rejection counts
     bonus           SI: the target's token after a fully right block counts
     restart_pass    SI: a blocking target pass at the start and at each rejection
-    late            DSI: a block's pass tests its drafts but gives no token after them
-    beside          DSI: one server always works from only the verified text
-    longest         both: the most right drafts in a row that can occur
+    late            DSI: a block's pass tests its drafts but adds no token after them
+    plain_server    DSI: one server always decodes the verified text, without drafts
+    longest         both: the longest possible run of right drafts
     unverified_end  both: the clock stops at any pass once there are enough drafts
     most_servers    DSI: lookaheads that need more servers are left out
     """
@@ -128,7 +128,7 @@ class Accounting:
     bonus: bool = True
     restart_pass: bool = False
     late: bool = False
-    beside: bool = True
+    plain_server: bool = True
     longest: int | None = None
     unverified_end: bool = False
     most_servers: int | None = None
@@ -137,14 +137,14 @@ class Accounting:
 LISTING = Accounting()
 
 # The published thread-pool simulator, dsi/online/run/simulation_core.py at commit
-# 91ab8b9. Left out: first-token times, and reseeding every second, which repeats
-# draws.
+# 91ab8b9. We leave out first-token times, and that it reseeds every second, which
+# repeats random numbers.
 SIMULATOR = Accounting(
     corrected=False,
     bonus=False,
     restart_pass=True,
     late=True,
-    beside=False,
+    plain_server=False,
     longest=20,
     unverified_end=True,
     most_servers=7,
@@ -152,7 +152,7 @@ SIMULATOR = Accounting(
 
 
 def switched(start: Accounting, to: Accounting) -> dict[str, Accounting]:
-    """``start`` with one rule from ``to``, for each rule that differs, by its name."""
+    """For each rule that differs, by name: ``start`` with this one rule from ``to``."""
     accountings = {}
     for rule in fields(start):
         value = getattr(to, rule.name)
@@ -177,7 +177,7 @@ def si_time(
     tokens: int,
     rules: Accounting = LISTING,
 ) -> np.ndarray:
-    """Expected time of SI under ``rules``; for the listing, si_rounds times a round."""
+    """Expected time of SI under ``rules``; by the listing, ``si_rounds`` rounds."""
     round_time = lookahead * share + 1
 
     def run(right: int, left: int) -> tuple[int, Grid]:
@@ -203,9 +203,9 @@ def dsi_time(
     """Expected time of DSI under ``rules``, with a server for every pass.
 
     The pass on i blocks starts as soon as their drafts are written. So the token after
-    n right drafts comes with the pass on ceil(n / lookahead) blocks or, with a server
-    ``beside``, one by one after the whole blocks among the n. We do not wait for drafts
-    beyond the last token. At lookahead 1 this is Proposition 1.
+    n right drafts comes from the pass on ceil(n / lookahead) blocks. With a
+    ``plain_server``, it may also come one by one after the whole blocks among the n. We
+    do not wait for drafts beyond the last token. At lookahead 1 this is Proposition 1.
     """
 
     def run(right: int, left: int) -> tuple[int, Grid]:
@@ -220,7 +220,7 @@ def dsi_time(
         whole_blocks, rest = divmod(usable, lookahead)
         blocks = whole_blocks + bool(rest or rules.late)
         waits = min(blocks * lookahead, most_usable) * share
-        if rules.beside:
+        if rules.plain_server:
             one_by_one = whole_blocks * lookahead * share + rest + rules.late
             waits = np.minimum(waits, one_by_one)
             waits = np.minimum(waits, usable)
@@ -236,10 +236,10 @@ def speedup(
     rules: Accounting = LISTING,
     lookaheads: Sequence[int] = (1, 5, 10),
 ) -> np.ndarray:
-    """DSI over SI, each at its best of ``lookaheads``.
+    """The speed-up of DSI over SI, each at the best of ``lookaheads``.
 
-    Source: Table 1's protocol, section 4. Raises BadValue if every lookahead of DSI
-    needs more servers than ``rules`` allow.
+    Source: Table 1's protocol, section 4. Raises BadValue if every lookahead needs more
+    servers than ``rules`` allow DSI.
     """
     most_servers = math.inf if rules.most_servers is None else rules.most_servers
     si_times, dsi_times = [], []
@@ -268,7 +268,7 @@ def _mean_time(
 ) -> np.ndarray:
     """Expected time for ``tokens``, by recurrence over the tokens left.
 
-    ``run(right, left)`` gives the tokens and the time of ``right`` right drafts up to
+    ``run(right, left)`` returns the tokens and the time of ``right`` right drafts up to
     the next rejection, with ``left`` tokens to write.
     """
     alpha = np.asarray(alpha, float)
@@ -288,6 +288,6 @@ def _mean_time(
             chance = powers[right] if right == longest else powers[right] * (1 - alpha)
             rest = mean[left - gained] if 0 < gained <= left else 0
             total = total + chance * (time + rest)
-        # If a rejection gives no token, a run without a right draft is repeated.
+        # If a rejection adds no token, a run without a right draft is repeated.
         mean[left] = total if rules.corrected else total / alpha
     return np.asarray(mean[tokens])

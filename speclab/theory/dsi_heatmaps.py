@@ -1,9 +1,8 @@
 """The DSI paper's Figures 1 and 6: where SI and DSI gain.
 
-The grid is over drafter latencies and acceptance rates. Times are in target passes, by
-the rules of ``dsi_accounting``. The paper does not print the heatmaps' values;
-``Heatmaps.cells`` has what its text says about them. Plots nothing: a view renders the
-panels.
+The grid covers drafter latencies and acceptance rates. Times are in target passes, by
+the rules in ``dsi_accounting``. The paper does not print the heatmaps' values;
+``Heatmaps.cells`` has the numbers that its text mentions. The plots are in ``views``.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Heatmaps:
         }
 
     def cells(self) -> dict[tuple[str, str], float]:
-        """(panel, what) -> value: what the text says about the panels.
+        """(panel, what) -> value, for the numbers that the text mentions.
 
         These are the smallest and the largest value of each panel, the number of
         settings where SI gains although alpha is below the share, and DSI's smallest
@@ -80,11 +79,11 @@ def heatmaps(
 ) -> Heatmaps:
     """The times behind Figure 1, or with lookaheads (5,) Figure 6.
 
-    SI has the best of ``lookaheads`` in every setting. As printed, we average
+    SI uses the best of ``lookaheads`` in every setting. As in the paper, we average
     ``repeats`` runs of SI, which makes the best of many lookaheads a little too fast;
-    None gives SI's exact expectation. DSI has its expectation, from Proposition 1
-    unless ``dsi_lookahead`` is longer. The paper does not print the number of tokens.
-    Source: section 4.
+    None computes SI's exact expectation. DSI's time is its expectation, from
+    Proposition 1 unless ``dsi_lookahead`` is longer. The paper does not print the
+    number of tokens. Source: section 4.
     """
     all_lookaheads = np.asarray(lookaheads)
     share = shares[:, None]

@@ -1,11 +1,11 @@
 """The devices behind a latency file's models, and what else they could do.
 
 A file ``data/hardware/<folder>.toml`` belongs to the latency files of one folder. For
-each of them it gives the number of equal devices of draft and target, the target's
-weights and layers, and the kind of ``device``. A kind has its own file, with the rate
-of reading weights and the time to join a layer.
+each of them it lists the number of equal devices for draft and target, the target's
+weights and layers, and the kind of ``device``. Each kind has its own file, with its
+memory bandwidth and the time to join a layer.
 
-Knows no clock and no model.
+This module knows no clock and no model.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ FORMAT = (
 class Hardware:
     """The equal devices behind a latency file's models.
 
-    draft, target  the number of devices of each; 0 for a draft on a different device,
-                   which could not help the target
-    reading        seconds for one device to read all weights of the target
-    layers         of the target
+    draft, target  the number of devices of each; 0 for a draft on another kind of
+                   device, which could not help the target
+    reading        seconds for one device to read all of the target's weights
+    layers         the target's layers
     join           seconds to join the parts of a layer
     alone          the latency file of the target on one device; None: this one
     """
@@ -48,13 +48,13 @@ class Hardware:
     alone: str | None = None
 
     def devices(self, drafts: bool, servers: int = 1) -> int:
-        """The number of devices that a run reserves for its targets and its draft."""
+        """The number of devices that a run reserves for its servers and its draft."""
         return servers * self.target + (self.draft if drafts else 0)
 
     def plain_pass(self, alone: float, bound: Bound = "bandwidth") -> PlainPass:
         """A target pass that takes ``alone`` seconds according to the latency file.
 
-        Several devices that hold consecutive parts of a model take as long as one.
+        Several devices with consecutive layers of a model take as long as one.
         """
         return plain_pass(bound, alone, self.reading, self.layers, self.join)
 
@@ -63,14 +63,14 @@ class Hardware:
 class ForwardPass:
     """The cost of a forward pass on one device, by the device's data sheet.
 
-    tokens      tokens that it reads
-    bytes_read  from memory: every weight once
+    tokens      the pass's input tokens
+    bytes_read  bytes read from memory: every weight once
     operations  arithmetic operations
     reading     seconds to read the weights, at the data sheet's bandwidth
-    computing   seconds of the arithmetic, at the data sheet's rate
+    computing   seconds of arithmetic, at the data sheet's rate
 
-    Both happen at the same time. We neglect attention and the KV cache, which are small
-    for a short text.
+    Reading and computing overlap. We neglect attention and the KV cache, whose costs
+    are small for a short text.
     """
 
     tokens: int
@@ -81,7 +81,7 @@ class ForwardPass:
 
 
 def forward_pass(tokens: int, weights: float, device: str) -> ForwardPass:
-    """A pass over ``tokens`` on the device of ``data/hardware/<device>.toml``."""
+    """The pass over ``tokens`` on the device in ``data/hardware/<device>.toml``."""
     rates = _read(device)["data_sheet"]
     bytes_read = weights * BYTES_PER_WEIGHT
     operations = weights * OPERATIONS_PER_WEIGHT * tokens
@@ -98,7 +98,7 @@ def forward_pass(tokens: int, weights: float, device: str) -> ForwardPass:
 def load_hardware(latency: str) -> Hardware | None:
     """The devices behind ``data/latency/<latency>.toml``; None if unknown.
 
-    Raises SpeclibError with the name of a file that cannot be read.
+    Raises SpeclibError, with the file's name, if a file cannot be read.
     """
     folder, _, name = latency.partition("/")
     path = toml_path(DATA / "hardware", folder)
@@ -120,7 +120,7 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def _hardware(part: dict[str, Any], device: dict[str, Any]) -> Hardware:
-    """One checked entry of a file."""
+    """Checks and converts one entry of a file."""
     unknown = part.keys() - {"draft", "target", "weights", "layers", "alone"}
     if unknown:
         raise ValueError(f"unknown keys {sorted(unknown)}")

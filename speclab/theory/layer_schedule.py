@@ -1,17 +1,17 @@
-"""One draft pass over several devices, part by part, as in EasySpec's Algorithm 2.
+"""One draft pass on several devices, part by part, as in EasySpec's Algorithm 2.
 
 A layer is an attention and an MLP. The layers of a group share one input, so the
 devices divide their attentions: device i takes the group's layers i, i + devices, ...
-Then the devices exchange the outputs, and each computes all MLPs of the group, in
-order. Each also computes every layer that is a group by itself. Those parts are copies,
-so they save no time.
+Then the devices exchange the outputs, and each computes all of the group's MLPs in
+order. If a group is a single layer, each device computes all of it. These repeated
+parts are copies: they save no time.
 
 Two devices and a group of layers 1, 2 and 3 (A is an attention, M an MLP)::
 
     device 0   A0 M0 | A1 A3 gather M1 M2 M3 | ...
     device 1   A0 M0 | A2    gather M1 M2 M3 | ...
 
-Knows no network and no clock: the seconds of the parts are arguments.
+This module knows no network and no clock: the seconds of the parts are arguments.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from speclib.errors import BadValue
 class Part(NamedTuple):
     """A part of the pass, on ``device`` from ``start`` for ``seconds``.
 
-    ``kind`` is attention, mlp, or gather, whose ``layer`` is the group's first. A
-    ``copy`` is a part that another device computes as well.
+    ``kind`` is attention, mlp or gather. The ``layer`` of a gather is its group's
+    first. A ``copy`` is a part that another device computes too.
     """
 
     kind: str
@@ -50,12 +50,12 @@ def schedule(
     mlp: float,
     gather: float = 0.0,
 ) -> tuple[Part, ...]:
-    """The parts of a pass of ``layers`` layers in groups of up to ``lp``, in order.
+    """The parts of a pass over ``layers`` layers in groups of up to ``lp``, in order.
 
-    An exact pass has ``lp`` 1. ``attention`` and ``mlp`` are the seconds of one layer,
-    ``gather`` those to exchange a group's attention outputs. Embedding and head are
-    left out. Source: EasySpec, Algorithm 2 and equation 5, whose T_add is ``gather``.
-    Raises BadValue for a count below 1 or seconds below 0.
+    An exact pass has ``lp`` 1. ``attention`` and ``mlp`` are the seconds of each in one
+    layer; ``gather`` is the seconds to exchange a group's attention outputs. Embedding
+    and head are left out. Source: EasySpec, Algorithm 2 and equation 5, whose T_add is
+    ``gather``. Raises BadValue for a count below 1 or seconds below 0.
     """
     _check_counts(layers=layers, lp=lp, devices=devices)
     _check_seconds(attention=attention, mlp=mlp, gather=gather)

@@ -1,7 +1,7 @@
 """Plain decoding on several equal devices: the seconds of a tensor-parallel pass.
 
-The devices share each layer. Part of the pass is divided by their number, the rest does
-not change, and the layers' parts must be joined::
+The devices divide each layer. Part of the pass's time is divided by their number, the
+rest does not change, and the layers' parts must be joined::
 
     one device     | rest |         divided         |
     two devices    | rest |   divided/2  | joining |
@@ -12,19 +12,19 @@ The divided part depends on what limits a pass over one token:
 - ``bandwidth``: every weight is read once from memory. Each device has its own memory,
   so the reading is divided, but launching kernels is not. This is the case on GPUs: an
   A100 reads 1.7 TB per second and computes 312 tera-operations in that time, while a
-  pass over one token needs two per weight.
-- ``compute``: the pass is all arithmetic, and all of it is divided. This is the most
-  that more devices can gain, for example cores that only wait for themselves.
-- ``shared memory``: the devices read the weights over one bus that a single device
-  already fills, for example the cores of a processor. Nothing is divided.
+  pass over one token needs two operations per weight.
+- ``compute``: the pass is all arithmetic, and all of it is divided. More devices
+  cannot gain more than this. An example is cores that share no bottleneck.
+- ``shared memory``: the devices read the weights over one bus, which a single device
+  already saturates. An example is the cores of a processor. Nothing is divided.
 
-Source: ours. That a pass is bound by reading weights, and that tensor parallelism
-divides it, is the roofline of Pope et al. 2023 (Efficiently Scaling Transformer
-Inference, section 3). Differences from it: joining takes a fixed time per layer, since
-the messages of one token are short; and the undivided part is not modelled, but is the
+Source: ours. Pope et al. 2023 (Efficiently Scaling Transformer Inference, section 3)
+have the roofline: a pass is bound by reading weights, and tensor parallelism divides
+the reading. Differences from it: joining takes a fixed time per layer, since the
+messages of one token are short; and the undivided part is not modelled, but is the
 remainder of a printed time.
 
-Knows no hardware: bandwidths and seconds are arguments.
+This module knows no hardware: bandwidths and seconds are arguments.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ BOUNDS: tuple[Bound, ...] = get_args(Bound)
 class PlainPass(NamedTuple):
     """A pass of plain decoding that several equal devices may share.
 
-    ``alone`` is its seconds on one device. ``divided`` of these are divided by the
-    number of devices. ``joining`` is the seconds that several devices add to join the
-    layers' parts.
+    ``alone`` is its seconds on one device, and ``divided`` the part of them that is
+    divided by the number of devices. With several devices, joining the layers' parts
+    adds ``joining`` seconds.
     """
 
     alone: float
@@ -50,9 +50,9 @@ class PlainPass(NamedTuple):
     joining: float
 
     def seconds(self, devices: int) -> float:
-        """Seconds of the pass if exactly ``devices`` devices share it.
+        """Seconds of the pass on exactly ``devices`` devices.
 
-        Raises BadValue for a number of devices below 1.
+        Raises BadValue for a number below 1.
         """
         if devices < 1:
             raise BadValue(f"devices is {devices}: give at least 1")
@@ -62,7 +62,7 @@ class PlainPass(NamedTuple):
         return rest + self.divided / devices + self.joining
 
     def fewest_of_the_best(self, devices: int) -> int:
-        """The number of devices, of those available, that makes the pass shortest."""
+        """The smallest number, up to ``devices``, that makes the pass shortest."""
         numbers = range(1, devices + 1)
         return min(numbers, key=self.seconds)
 
@@ -71,9 +71,9 @@ class PlainPass(NamedTuple):
         return self.seconds(self.fewest_of_the_best(devices))
 
     def gain(self, devices: int) -> float:
-        """The speed-up of ``devices`` over one device, if some may stay idle.
+        """The speed-up over one device if up to ``devices`` devices are used.
 
-        At least 1: devices that would only cost time stay idle.
+        It is at least 1, because devices that would only cost time stay idle.
         """
         return self.alone / self.best_seconds(devices)
 
@@ -83,9 +83,9 @@ def plain_pass(
 ) -> PlainPass:
     """The pass of a model that takes ``alone`` seconds on one device.
 
-    ``reading`` is the seconds for one device to read all weights, ``join`` those to
-    join the parts of one of the ``layers``. Raises BadValue for another ``bound``, and
-    for impossible times.
+    ``reading`` is the seconds in which one device reads all weights, ``join`` the
+    seconds to join the parts of one of the ``layers``. Raises BadValue for an unknown
+    ``bound``, and for impossible times.
     """
     if bound not in BOUNDS:
         known = ", ".join(BOUNDS)

@@ -7,9 +7,9 @@
 Later drafts in a window are right less often, since they build on drafts. A single
 number for all positions hides that. This module knows no method and no clock.
 
-Two engines print acceptance, with the same counts: vLLM (vllm/v1/spec_decode/metrics.py
-at commit 016a858) per position over all windows, with a mean length that includes the
-bonus token; and llama.cpp's server as all accepted over all drafted.
+Two engines log acceptance from the same counts. vLLM (vllm/v1/spec_decode/metrics.py at
+commit 016a858) prints a rate per position over all windows, and a mean length that
+includes the bonus token. llama.cpp's server prints accepted drafts over all drafts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DRAFTED = re.compile(r"Drafted: (\d+) tokens")
 ACCEPTED_TOKENS = re.compile(r"Accepted: (\d+) tokens")
 # Newer versions of llama.cpp also print the number of windows.
 WINDOWS_OF_LLAMACPP = re.compile(r"#gen drafts\s*=\s*(\d+).*?#gen tokens\s*=\s*(\d+)")
-SHORTER = 0.9  # least mean window over gamma; a text's last window may be short
+SHORTER = 0.9  # smallest mean window over gamma; a text's last window may be short
 OF_LLAMACPP = re.compile(
     r"draft acceptance(?: rate)?\s*=\s*[\d.]+\s*"
     r"\(\s*(\d+) accepted\s*/\s*(\d+) generated"
@@ -45,17 +45,16 @@ OF_LLAMACPP = re.compile(
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Counts of windows, by position; the first is that of a window's first draft.
+    """Counts over windows by position, starting at a window's first draft.
 
     Drafts after the end of the text are not counted: they neither passed nor failed.
 
-    windows   how many had a draft tested
-    settled   [positions], how often a draft passed, or failed by itself or with an
-              earlier one
-    tested    [positions], how often it was tested
-    accepted  [positions], how often it passed
+    windows   windows with at least one tested draft
+    settled   [positions], drafts that passed, failed, or followed a failed one
+    tested    [positions], drafts that were tested
+    accepted  [positions], drafts that passed
     written   tokens that the windows wrote: accepted drafts, and the token that
-              replaces the first failed one, or follows them all
+              replaces the first failed draft or follows them all
     """
 
     windows: int
@@ -71,7 +70,10 @@ class Acceptance:
 
     @property
     def conditional(self) -> tuple[float, ...]:
-        """Acceptance at each position if all before it passed; nan if none did."""
+        """Acceptance at each position, given that all drafts before it passed.
+
+        It is nan if no draft was tested there.
+        """
         return tuple(
             accepted / tested if tested else nan
             for accepted, tested in zip(self.accepted, self.tested, strict=True)
@@ -79,7 +81,7 @@ class Acceptance:
 
     @property
     def by_position(self) -> tuple[float, ...]:
-        """vLLM's per-position rates: the share of all windows that got this far.
+        """vLLM's per-position rates: the share of all windows accepted up to there.
 
         Difference from vLLM: there, drafts after the end of a text count as failures.
         """
@@ -92,8 +94,8 @@ class Acceptance:
     def mean_length(self) -> float:
         """vLLM's mean acceptance length: the tokens that a window writes.
 
-        Difference from vLLM: a bonus token that was not written does not count, as
-        after the end of a text, or where PEARL continues accepted drafts.
+        Difference from vLLM: a bonus token that was not written does not count, for
+        example after the end of a text, or when PEARL continues accepted drafts.
         """
         return self.written / self.windows
 
@@ -104,12 +106,12 @@ class Acceptance:
 
 
 def acceptance(runs: Any) -> Acceptance:
-    """Counts by position how the windows of one or several runs fared.
+    """Counts the outcomes of drafts, by position, over the windows of all ``runs``.
 
     runs: a trace or a result, or several of them.
 
-    A window is what one drafting operation wrote in a line; with SSD's branches, the
-    one that was followed. Trees and several sequences have no such line, so they are
+    A window is the line of drafts from one drafting operation; with SSD's branches, the
+    branch that was followed. Trees and several sequences are not lines, so they are
     left out. Raises BadValue if no window was tested, or for anything that is not a
     run.
     """
@@ -132,18 +134,18 @@ def acceptance(runs: Any) -> Acceptance:
             "no draft of a line was tested in these runs: give runs of speculative "
             "decoding, PEARL, DSI or SSD"
         )
-    places = range(len(settled))
+    positions = range(len(settled))
     return Acceptance(
         windows,
-        settled=tuple(settled[place] for place in places),
-        tested=tuple(tested[place] for place in places),
-        accepted=tuple(accepted[place] for place in places),
+        settled=tuple(settled[position] for position in positions),
+        tested=tuple(tested[position] for position in positions),
+        accepted=tuple(accepted[position] for position in positions),
         written=written,
     )
 
 
 class TestedWindow(NamedTuple):
-    """The outcomes of drafts in a line that begins at ``position``."""
+    """The outcomes of a line of drafts that begins at ``position``."""
 
     position: int
     outcomes: tuple[str, ...]
@@ -155,7 +157,7 @@ class TestedWindow(NamedTuple):
 
     @property
     def settled(self) -> int:
-        """How many drafts passed or failed; all of them once one has failed."""
+        """The number of drafts that passed or failed; all drafts once one failed."""
         if self.has_failed:
             return len(self.outcomes)
         return self.outcomes.count(ACCEPTED)
@@ -168,7 +170,7 @@ class TestedWindow(NamedTuple):
 
 
 def _tested_windows(trace: Trace) -> list[TestedWindow]:
-    """The windows in which any draft was tested."""
+    """The windows with at least one tested draft."""
     windows = []
     for event in trace.operations:
         lines: list[tuple[str, ...]] = []
@@ -187,8 +189,8 @@ def _tested_windows(trace: Trace) -> list[TestedWindow]:
 def _written_after(windows: Sequence[TestedWindow], trace: Trace) -> list[int]:
     """For each window, how many tokens the target wrote right after accepted drafts.
 
-    It is 1, except for a window whose drafts all passed and were the end of the text,
-    or were followed by another tested draft.
+    This is 1, or 0 if all of the window's drafts passed and the text ended there or
+    another tested draft followed.
     """
     drafted_at = {position for window in windows for position in window.tested}
     end = trace.prompt_length + sum(len(event.tokens) for event in trace.commits)
@@ -203,7 +205,7 @@ def _written_after(windows: Sequence[TestedWindow], trace: Trace) -> list[int]:
 
 
 def _traces_of(runs: Any) -> list[Trace]:
-    """The traces of a trace or result, or of several."""
+    """The traces of one or several runs."""
     one = getattr(runs, "trace", runs)
     if isinstance(one, Trace):
         return [one]
@@ -220,15 +222,15 @@ def acceptance_of_log(text: str, gamma: int | None = None) -> tuple[float, ...]:
 
     text: the log of vLLM or of llama.cpp's server. Each of vLLM's lines covers an
     interval; intervals are weighted by the windows drafted in them. llama.cpp divides
-    accepted drafts by all drafts, including untested ones after a failed one. A draft's
-    own rate is therefore higher; it is computed with the number of drafts in a window,
-    ``gamma``.
+    accepted drafts by all drafts, including the untested ones after a failed draft. The
+    rate of a single draft is therefore higher; we compute it from the number of drafts
+    in a window, ``gamma``.
 
-    With ``--draft-p-min`` above 0 llama.cpp ends a window where its draft is unsure.
+    With ``--draft-p-min`` above 0 llama.cpp ends a window when its draft is unsure.
     Then windows differ in length, and no rate can be computed from the log.
 
-    Raises BadValue if there is no such line, if its rates are invalid or cannot be
-    weighted, or for a log of llama.cpp without ``gamma`` or with shorter windows.
+    Raises BadValue if the log has no such line, if its rates are invalid or cannot be
+    weighted, or if a log of llama.cpp comes without ``gamma`` or with shorter windows.
     """
     if not isinstance(text, str):
         raise BadValue(f"text is {shown(text)}: give the log's text")
@@ -285,7 +287,7 @@ def _mean_rates(lines: Sequence[str]) -> list[float]:
     together = sum(windows)
     if not together:
         raise BadValue(
-            "the log's lines say that nothing was drafted: give a longer log"
+            "nothing was drafted, according to the log's lines: give a longer log"
         )
     means = []
     for at_position in zip(*of_intervals, strict=True):
@@ -295,7 +297,7 @@ def _mean_rates(lines: Sequence[str]) -> list[float]:
 
 
 def _windows_of(line: str, rates: Sequence[float]) -> float:
-    """The number of windows in an interval, from its drafted or accepted tokens."""
+    """The number of windows in an interval, from its count of tokens."""
     drafted = DRAFTED.search(line)
     if drafted:
         return int(drafted[1]) / len(rates)
@@ -303,7 +305,7 @@ def _windows_of(line: str, rates: Sequence[float]) -> float:
     if accepted and sum(rates):
         return int(accepted[1]) / sum(rates)
     raise BadValue(
-        f"the log has several intervals, and one does not say what was drafted in it "
+        f"the log has several intervals, and one lacks its number of drafts "
         f"({shown(line.strip())}): give whole lines, with 'Drafted: ... tokens'"
     )
 
@@ -316,13 +318,13 @@ def _check_windows(text: str, gamma: int) -> None:
     if tokens < SHORTER * gamma * windows:
         raise BadValue(
             f"the log's windows have {tokens / windows:.1f} drafts on average, not "
-            f"{gamma}: drafting ended early where the draft was unsure, so no rate can "
+            f"{gamma}: drafting ended early when the draft was unsure, so no rate can "
             "be computed. Log a run with --draft-p-min 0, or give the run's gamma"
         )
 
 
 def _rates_in(line: str) -> list[float]:
-    """Rates by position; raises BadValue if they are not numbers falling from 1."""
+    """Rates by position; raises BadValue unless they are numbers that fall from 1."""
     try:
         rates = [float(rate) for rate in line.split(",")]
     except ValueError:
@@ -338,20 +340,20 @@ def _rates_in(line: str) -> list[float]:
 
 
 def _rate_behind(share: float, gamma: int) -> float:
-    """The rate of a single draft if this ``share`` of the windows' drafts is accepted.
+    """A single draft's rate, if this ``share`` of all drafts in windows is accepted.
 
     share = (a + a^2 + ... + a^gamma) / gamma, solved for a by halving.
     """
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        mean = sum(middle**place for place in range(1, gamma + 1)) / gamma
+        mean = sum(middle**length for length in range(1, gamma + 1)) / gamma
         low, high = (middle, high) if mean < share else (low, middle)
     return high
 
 
 def conditional(by_position: Sequence[float]) -> tuple[float, ...]:
-    """Rates over the windows that got this far, from rates over all windows."""
+    """Rates given that all earlier drafts passed, from rates over all windows."""
     rates = []
     before = 1.0
     for rate in by_position:
@@ -361,6 +363,6 @@ def conditional(by_position: Sequence[float]) -> tuple[float, ...]:
 
 
 def expected_length(rates: Sequence[float]) -> float:
-    """Tokens per window with these conditional rates, including the one after it."""
+    """Tokens per window at these conditional rates, including the token after it."""
     chances: list[float] = list(accumulate(rates, mul))
     return 1 + sum(chances)

@@ -1,7 +1,7 @@
 """The contents of the devices' KV caches, from event to event.
 
 An operation keeps the first slots of its device's cache, cuts off the others, and adds
-a slot for each token that it is fed. So a trace tells what every cache contains::
+a slot for each token fed to it. So every cache's contents follow from the trace::
 
     before      a b c d e x y     the text continues d e f: x and y are stale
     cut         a b c d e
@@ -19,7 +19,7 @@ from speclib.errors import BadValue
 from speclib.trace.events import COMMIT, Event, Trace
 
 EXACT, FUZZY, STALE = "exact", "fuzzy", "stale"
-OF_THE_PROMPT = -1  # a token of the prompt, which a trace may not know
+OF_THE_PROMPT = -1  # a prompt token, which a trace may not contain
 
 
 class Slot(NamedTuple):
@@ -34,9 +34,9 @@ class CacheMoment(NamedTuple):
 
     event        an operation, or a commit
     text_length  tokens in the text, including the prompt
-    kinds        the kind of every slot, by device: "exact"; "fuzzy", if a pass of
+    kinds        the kind of every slot, by device: "exact"; "fuzzy", if a fuzzy pass of
                  EasySpec's draft filled it; "stale", from the first token that differs
-                 from the text on
+                 from the text
     cut          slots that the operation cut off before it added its own
     added        slots that it added
     """
@@ -58,7 +58,7 @@ def cache_moments(trace: Trace) -> list[CacheMoment]:
     text = [OF_THE_PROMPT] * trace.prompt_length
     text_lengths = [len(text)]  # by the number of rounds before
     caches: dict[str, list[Slot]] = {device: [] for device in trace.devices}
-    # By device and position in the text: the token it drafted last.
+    # By device and position in the text: the device's latest draft.
     drafted: dict[str, dict[int, int]] = {device: {} for device in trace.devices}
     moments = []
     for event in trace.events:
@@ -104,9 +104,9 @@ def _fed_tokens(
 ) -> list[int]:
     """The tokens that an operation was fed.
 
-    ``text``: the text when the operation was submitted. A scoring records what it was
-    fed. A drafting continues the text and the drafts that are not tested yet; then it
-    feeds its own drafts, except the last one.
+    ``text``: the text when the operation was submitted. A scoring operation records its
+    input. A drafting operation continues the text and the drafts that are not tested
+    yet; then it is fed its own drafts, except the last one.
     """
     if not event.is_drafting:
         return list(event.tokens[: event.fed])

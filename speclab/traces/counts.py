@@ -1,7 +1,7 @@
 """Counts of a request for papers' tables, beyond ``Stats``.
 
-They say how the time of its rounds is spent, and how many tokens published code counts.
-This module knows no method, model or clock.
+They record how a request's rounds spend their time, and how many tokens published code
+counts. This module knows no method, model or clock.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Counts(Stats):
     """Stats, plus counts of the rounds after the first, and the published accounting.
 
     ``steps``: the rounds after the first, which does the prefill. ``step_seconds``:
-    from the end of the first round to the end of the last. During this time at least
-    one device was busy for ``step_busy``, the draft for ``step_draft``, and the target
-    for ``step_target``; verification took ``step_verify``.
+    the time from the end of the first round to the end of the last. During this time,
+    at least one device was busy for ``step_busy``, the draft for ``step_draft``, and
+    the target for ``step_target``; verification took ``step_verify``.
 
     ``with_tail``, ``with_tail_seconds``: see the function ``with_tail``.
     """
@@ -40,30 +40,30 @@ class Counts(Stats):
     def published_speed(self) -> float:
         """Tokens per second as the published code of PEARL and DuoDecoding counts them.
 
-        It includes prefill and unverified drafts; drafts beyond the limit are included
+        Prefill and unverified drafts are included. Drafts beyond the limit are included
         only in a trace that was cut out of a longer one.
         """
         return ratio(self.with_tail, self.with_tail_seconds)
 
     @property
     def inflation(self) -> float:
-        """The published speed over the committed one, both including the prefill.
+        """The published speed over the speed of committed tokens, both with prefill.
 
-        It is the factor that the counting adds to a published number.
+        A published number is too high by this factor, because of how it counts.
         """
         return ratio(self.published_speed, self.decode_speed_e2e)
 
     @property
     def communication(self) -> float:
-        """Seconds per step in which no device computes and nothing is verified."""
+        """Seconds per step when no device computes and nothing is verified."""
         return self.per_step(self.step_seconds - self.step_busy - self.step_verify)
 
     def per_100(self, seconds: float) -> float:
-        """The steps' seconds per 100 tokens that they commit."""
+        """``seconds`` of the steps, per 100 tokens that they commit."""
         return 100 * ratio(seconds, self.tokens - self.first_tokens)
 
     def per_step(self, seconds: float) -> float:
-        """The steps' seconds over their number."""
+        """``seconds`` of the steps, per step."""
         return ratio(seconds, self.steps)
 
 
@@ -91,7 +91,7 @@ def counts_of(trace: Trace) -> Counts:
 
 
 def _busy_seconds(events: list[Event], start: float, end: float) -> float:
-    """Seconds between ``start`` and ``end`` in which at least one device works."""
+    """Seconds between ``start`` and ``end`` when at least one device works."""
     busy, covered_until = 0.0, start
     on_devices = [event for event in events if event.device != CONTROLLER]
     for event in sorted(on_devices, key=lambda event: event.ts):
@@ -111,9 +111,9 @@ class TokensInTime(NamedTuple):
 def with_tail(trace: Trace) -> TokensInTime:
     """The tokens that the published code of PEARL and DuoDecoding counts, and when.
 
-    It stops at the first commit after which the committed tokens, together with drafts
-    that still wait for the target, reach the limit. If there is no such commit, it
-    stops at the last one with tokens.
+    The published code stops at the first commit after which the committed tokens plus
+    the drafts that still wait for the target reach the limit. Without such a commit, it
+    stops at the last commit with tokens.
 
     That code drafts beyond the limit and counts these drafts. Our devices never draft
     beyond a request's end; to get the same tail, cut a longer request.
@@ -133,8 +133,8 @@ def with_tail(trace: Trace) -> TokensInTime:
 def _unverified_after_each_commit(trace: Trace, limit: float) -> list[int]:
     """How many drafted tokens still wait for the target after each commit.
 
-    They are the tokens scored in the next round's first pass, unless they were drafted
-    in that round. If the limit ended the last commit, there is no next round: then they
+    They are the drafts that the next round's first pass tests, unless that round
+    drafted them. If the limit ended the last commit, there is no next round. Then they
     are the drafts made during the last pass, after an accepted first token.
     """
     if not trace.commits:
@@ -150,16 +150,15 @@ def _unverified_after_each_commit(trace: Trace, limit: float) -> list[int]:
 
     committed = sum(len(commit.tokens) for commit in trace.commits)
     last_round = rounds[-2]
-    tails.append(_drafted_beside(last_round) if committed == limit else 0)
+    tails.append(_drafted_during(last_round) if committed == limit else 0)
     return tails
 
 
 def _left_to_the_next(this_round: list[Event], next_round: list[Event]) -> int:
     """Drafts of this round that the next round's pass tests.
 
-    The ids of operations give the order in which they were submitted. So no clock is
-    needed to distinguish drafts made before a pass, which it scores, from drafts made
-    during it.
+    The ids of operations are in the order of submission. So no clock is needed to
+    distinguish drafts made before a pass, which it scores, from drafts made during it.
     """
     target_pass = _first_pass(next_round)
     if target_pass is None:
@@ -171,15 +170,15 @@ def _left_to_the_next(this_round: list[Event], next_round: list[Event]) -> int:
     return target_pass.tested if has_drafted and not is_of_next_round else 0
 
 
-def _drafted_beside(last_round: list[Event]) -> int:
+def _drafted_during(last_round: list[Event]) -> int:
     """Drafts made during the last round's pass that continue an accepted token."""
     target_pass = _first_pass(last_round)
     if target_pass is None:
         return 0
     tail = 0
     for event in last_round:
-        is_beside = event.is_drafting and event.id > target_pass.id
-        if is_beside and "accepted" in event.first_outcomes:
+        is_during = event.is_drafting and event.id > target_pass.id
+        if is_during and "accepted" in event.first_outcomes:
             tail += len(event.sequences[0]) - 1
     return tail
 

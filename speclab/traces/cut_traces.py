@@ -1,8 +1,8 @@
-"""A request cut out of a longer one, so that its drafts go beyond the limit.
+"""Cuts a request out of a longer one, so that its drafts go beyond the limit.
 
 The published code of PEARL and DuoDecoding drafts beyond the limit, and counts these
-drafts (see ``counts.with_tail``). To get the same tail, ask for ``longest_tail`` more
-tokens and count the trace that ``cut_at`` returns.
+drafts (see ``counts.with_tail``). To get the same tail, run with a limit that is
+``longest_tail`` higher, and count the trace that ``cut_at`` returns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def cut_at(trace: Trace, limit: int) -> Trace:
     """The first ``limit`` tokens of a longer request, as a separate request.
 
     Its drafts go beyond the limit. In the last round only the committed tokens are cut:
-    drafts that it accepted beyond the limit stay accepted.
+    accepted drafts beyond the limit stay accepted.
     """
     meta = trace.meta | {"limit": limit}
     committed = 0

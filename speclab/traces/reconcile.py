@@ -1,19 +1,19 @@
 """Why a measured speed-up differs from the predicted one, cause by cause.
 
-The virtual clock predicts a speed-up from the cost ratio c and the acceptance rate. Its
-inputs are replaced, one after the other, by what a run shows, until only the run itself
-is left. The change that each replacement makes to the speed-up is its cause's share:
+The virtual clock predicts a speed-up from the cost ratio c and the acceptance rate. We
+replace its assumptions one by one with what a run recorded, until we arrive at the run
+itself. Each replacement is a cause, and its share is how much it changes the speed-up:
 
-    predicted        from c and alpha as you expected them
-    cost ratio       c of the passes on this machine
-    acceptance       exactly this run's drafts are accepted or rejected
+    predicted        with c and alpha as you expected them
+    cost ratio       with c as measured on this machine
+    acceptance       with exactly this run's accepted and rejected drafts
     longer passes    a pass over several tokens takes longer than over one
     both at work     draft and target slow each other down, since they share memory, or
                      since the cores are not idle
-    messages         requests travel to a device, and results back
-    not explained    the rest: verification, and time in which nothing happens
+    messages         requests travel to a device, and results travel back
+    not explained    the rest: verification, and time when nothing happens
 
-All but the first two come from replays of the run's own trace, so no model is needed.
+All but the first two are computed by replaying the run's trace, so no model is needed.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from speclib.methods import parameters
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import stats
 
-LEVELS = ("printed", "predicted")  # speed-ups on the way that are not causes
-LONG = 4_000  # simulated tokens, enough for a prediction without noise
+LEVELS = ("printed", "predicted")  # speed-ups before the first cause
+LONG = 4_000  # simulated tokens, enough to make noise negligible
 
 
 class Cause(NamedTuple):
@@ -57,9 +57,9 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Reconciled:
-    """The steps to the measured speed-up of ``method``.
+    """The steps from the predicted to the measured speed-up of ``method``.
 
-    They start from the predicted speed-up, or from the printed one before it.
+    A printed speed-up may come before the predicted one.
     """
 
     method: str
@@ -77,7 +77,7 @@ class Reconciled:
 
     @property
     def changes(self) -> list[Change]:
-        """The change by each cause, in order."""
+        """The change due to each cause, in order."""
         steps = pairwise(self.causes)
         return [
             Change(cause.name, before.speedup, cause.speedup)
@@ -92,11 +92,11 @@ class Reconciled:
 
     @property
     def not_explained(self) -> float:
-        """The unexplained change, over the measured speed-up."""
+        """The unexplained change as a share of the measured speed-up."""
         return abs(self.shares["not explained"]) / self.measured
 
     def figure(self) -> go.Figure:
-        """The steps as a waterfall, from top to bottom."""
+        """A waterfall chart of the steps, from top to bottom."""
         shares = self.shares
         names, texts, lengths, measures = [], [], [], []
         for name, speedup in (*self.causes, Cause("measured", self.measured)):
@@ -147,12 +147,12 @@ def reconcile(
     c: Ratio | None = None,
     alpha: Share | None = None,
 ) -> Reconciled:
-    """Explains the steps from the predicted speed-up to that of ``run`` over ``plain``.
+    """Explains how the measured speed-up over ``plain`` differs from the predicted one.
 
     plain    plain decoding of the same prompt on the same devices
     run      the method's run
     alone    speculative decoding of the same prompt: its models take turns, so it shows
-             how long passes take while the other device rests. Without it, "longer
+             how long passes take while the other device is idle. Without it, "longer
              passes" and "both at work" are one cause
     c        the expected cost ratio; None: the measured one
     alpha    the expected acceptance rate; None: the measured one
@@ -195,17 +195,17 @@ def reconcile(
 
 
 class _Speed:
-    """The speed-up of a run over plain decoding, both replayed."""
+    """Speed-ups of a run over plain decoding, from replays of both."""
 
     def __init__(self, plain: Result, run: Result):
         self.traces = plain.trace, run.trace
 
     def at(self, latency: Latency) -> float:
-        """With passes that take the times in ``latency``."""
+        """The speed-up if passes take the times in ``latency``."""
         return self._of(replay(trace, latency=latency) for trace in self.traces)
 
     def as_recorded(self, with_messages: bool = False) -> float:
-        """With operations as long as recorded, with or without their messages."""
+        """The speed-up with recorded operations, with or without their messages."""
         traces: Iterable[Trace] = self.traces
         if with_messages:
             traces = map(_with_messages, traces)
@@ -218,7 +218,7 @@ class _Speed:
 
 
 def _simulated(run: Result, c: float, alpha: float) -> float:
-    """The speed-up on a long text, with the run's method and settings."""
+    """The simulated speed-up on a long text, with the run's method and settings."""
     meta = run.trace.meta
     method = str(meta["method"])
     settings = {name: meta[name] for name in parameters(method) if name in meta}
@@ -227,7 +227,7 @@ def _simulated(run: Result, c: float, alpha: float) -> float:
 
 
 def _with_messages(trace: Trace) -> Trace:
-    """The trace with each operation as long as the controller waited for it."""
+    """Lengthens each operation to the time that the controller waited for it."""
     events = [
         event._replace(dur=event.dur + event.message_seconds) for event in trace.events
     ]
@@ -241,7 +241,7 @@ def _of_one_token(operations: Iterable[Event]) -> float:
 
 
 def _pass_of_draft(operations: Iterable[Event]) -> float:
-    """The median seconds of a draft pass, over all operations but prefills."""
+    """The median seconds of a draft pass, without prefills."""
     passes = [
         event.dur / event.pass_count
         for event in operations
@@ -256,7 +256,7 @@ def _pass_of_draft(operations: Iterable[Event]) -> float:
 
 
 def _curve(operations: Iterable[Event], of_one: float) -> Curve:
-    """Seconds of a target pass by the number of tokens it is fed."""
+    """Seconds of a target pass by the number of tokens fed to it."""
     by_fed: dict[int, list[float]] = {}
     for event in operations:
         if event.is_scoring and event.kept:

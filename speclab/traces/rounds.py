@@ -1,4 +1,4 @@
-"""What every round of a trace drafts and tests.
+"""The drafts and tests in every round of a trace.
 
 This module knows no method, model or clock.
 """
@@ -17,7 +17,7 @@ from speclib.trace.events import Event, Trace
 
 # -- windows ---------------------------------------------------------------------------
 class WindowRound(NamedTuple):
-    """A round, and what its target pass tests: the window, and new drafts.
+    """A round whose target pass tests its window and new drafts.
 
     ::
 
@@ -25,11 +25,11 @@ class WindowRound(NamedTuple):
         d2  d3  d4      d5  d6  d7  d8      in text order
         r1  r2  r3      r4                  distributions: each tests the draft above
 
-    ``window`` has the drafts left over from earlier rounds, ``drafted`` the round's
-    own. ``outcomes`` says what each of them is when the round ends: accepted, rejected,
-    discarded, or waiting for the next window. ``rows``: the number of distributions
-    from the pass; 0 without a pass. ``own``: the target's own token, if it wrote one.
-    ``drafting``, ``target_pass``: their events; None if missing.
+    ``window`` contains the drafts left over from earlier rounds, ``drafted`` this
+    round's drafts. ``outcomes`` is the state of each at the end of the round: accepted,
+    rejected, discarded, or waiting for the next window. ``rows``: the number of
+    distributions from the pass; 0 without a pass. ``own``: the target's own token, if
+    it wrote one. ``drafting``, ``target_pass``: the events, or None.
     """
 
     number: int
@@ -50,7 +50,7 @@ class WindowRound(NamedTuple):
 
     @property
     def is_at_once(self) -> bool:
-        """Whether drafting and the target's pass run at the same time."""
+        """Whether drafting and the target pass run at the same time."""
         if self.drafting is None or self.target_pass is None:
             return False
         return self.drafting.id > self.target_pass.id
@@ -58,14 +58,14 @@ class WindowRound(NamedTuple):
     @property
     def early(self) -> int | None:
         """The index in ``drafts`` of the draft tested while it is being written."""
-        place = len(self.window)
-        if self.is_at_once and self.drafted and self.rows > place:
-            return place
+        first_new = len(self.window)
+        if self.is_at_once and self.drafted and self.rows > first_new:
+            return first_new
         return None
 
 
 def window_rounds(trace: Trace) -> list[WindowRound]:
-    """The rounds of a run, each with the window left by the previous one.
+    """The rounds of a run, each with the window left over from the previous round.
 
     Raises BadValue for a round with several drafts or passes at once, or with a tree.
     """
@@ -115,15 +115,15 @@ def _check_candidates(target_pass: Event | None, drafts: list[int]) -> None:
     if list(candidates) != drafts[: len(candidates)]:
         raise BadValue(
             f"round {target_pass.round + 1} tests {list(candidates)} of the drafts "
-            f"{drafts}: a window is shown of runs of pearl, speculative and "
+            f"{drafts}: windows are shown only for runs of pearl, speculative and "
             "autoregressive"
         )
 
 
 def _only(events: list[Event], number: int) -> Event | None:
-    """A round's only drafting of a line, or its only pass; None if there is none.
+    """The only event with tokens among a round's draftings or passes; None if missing.
 
-    Raises BadValue if there are several, or several sequences.
+    Raises BadValue for several such events, and for drafts that are not a line.
     """
     with_tokens = [event for event in events if event.tokens]
     is_line = all(
@@ -132,15 +132,15 @@ def _only(events: list[Event], number: int) -> Event | None:
     )
     if len(with_tokens) > 1 or not is_line:
         raise BadValue(
-            f"round {number + 1} has several drafts or passes at once: a window is "
-            "shown of runs of pearl, speculative and autoregressive"
+            f"round {number + 1} has several drafts or passes at once: windows are "
+            "shown only for runs of pearl, speculative and autoregressive"
         )
     return with_tokens[0] if with_tokens else None
 
 
 # -- several sequences, and trees ------------------------------------------------------
 def sequence_draftings(trace: Trace) -> list[Event]:
-    """The draftings of several sequences that gave any token."""
+    """The draftings of several sequences, if any token came of them."""
     return [
         event
         for event in trace.operations
@@ -149,7 +149,7 @@ def sequence_draftings(trace: Trace) -> list[Event]:
 
 
 def tree_draftings(trace: Trace) -> list[Event]:
-    """The draftings of a tree that gave any token."""
+    """The draftings of a tree, if any token came of them."""
     return [
         event
         for event in trace.operations
@@ -158,7 +158,7 @@ def tree_draftings(trace: Trace) -> list[Event]:
 
 
 def fork_draftings(trace: Trace) -> list[Event]:
-    """The draftings for several outcomes of a test that gave any token."""
+    """The draftings for several outcomes of a test, if any token came of them."""
     return [
         event
         for event in trace.operations

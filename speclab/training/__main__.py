@@ -1,9 +1,9 @@
-"""Retrain the embedded models: `python -m speclab.training`, then nothing or one of
-`target`, `draft`, `head`.
+"""Retrains the embedded models: `python -m speclab.training`, optionally followed by
+`target`, `draft` or `head`.
 
-Seeded: the same seeds and steps give the same run on one kind of machine, up to the
-order of floating-point sums. `--target-minutes`, `--draft-minutes` and `--head-minutes`
-end a run early, and the learning rate falls accordingly. Nothing is downloaded.
+The same seeds and steps give the same run on the same kind of machine, up to the order
+of floating-point sums. `--target-minutes`, `--draft-minutes` and `--head-minutes` end a
+run early, and the learning rate falls accordingly. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HEAD_SEED = 70  # added to the run's seed; the drafts use the tens below
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Trains what `arguments` (None: the command line) ask for. Writes checksums."""
+    """Trains what `arguments` (None: the command line) ask for; writes checksums."""
     options = parse_options(arguments, description=__doc__)
     words = sys.argv[1:] if arguments is None else arguments
     command = " ".join(["python -m speclab.training", *words])
@@ -67,8 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def make_target(options: Namespace, command: str) -> None:
     """Trains the tokenizer and the target, and writes both with the target's card.
 
-    The target makes two passes over the training text. The second has more tasks that
-    copy from the prompt.
+    The target is trained in two passes. The second has more tasks that copy from the
+    prompt.
     """
     folder = cards.MODELS / "target"
     tasks = bpe.texts(corpus.tasks(options.seed + 11), TOKENIZER_TASKS)
@@ -96,8 +96,8 @@ def make_target(options: Namespace, command: str) -> None:
 def make_draft(options: Namespace, command: str, name: str) -> None:
     """Distils a draft from its stored teacher, and writes its card.
 
-    It learns from the training text, then from its teacher's output. Worse drafts, with
-    their own cards, are snapshots of the first pass.
+    The draft learns from the training text, then from its teacher's output. Snapshots
+    from the first pass become worse drafts with separate cards.
     """
     recipe = DRAFTS[name]
     seed = options.seed + 10 * list(DRAFTS).index(name)
@@ -137,7 +137,7 @@ def make_draft(options: Namespace, command: str, name: str) -> None:
 
 
 def snapshot_keeper(recipe: DraftRecipe) -> fit.Keep[PreTrainedModel]:
-    """A callback that saves each of a recipe's worse drafts at its step."""
+    """A callback that saves each worse draft of a recipe at its step."""
 
     def keep(step: int, model: PreTrainedModel) -> None:
         for snapshot, snapshot_step in recipe.snapshots.items():
@@ -163,7 +163,7 @@ def _complete(
     command: str,
     runs: dict[str, fit.Summary],
 ) -> None:
-    """Gives a stored draft the target's tokenizer, and a card with its acceptance."""
+    """Adds the target's tokenizer, and a card with its acceptance, to a draft."""
     folder = cards.MODELS / name
     for file in TOKENIZER_FILES:
         write_atomically(folder / file, (cards.MODELS / "target" / file).read_bytes())
@@ -180,7 +180,7 @@ def _complete(
 def _card(
     architecture: fit.ZooArchitecture, command: str, runs: dict[str, fit.Summary]
 ) -> cards.Card:
-    """The entries of every model's card."""
+    """The entries that every model's card has."""
     return {
         "shape": architecture.shape,
         "architecture": architecture.family,

@@ -1,6 +1,6 @@
-"""The files next to the embedded models: a card for each, and checksums.
+"""Writes the files that accompany the embedded models: cards and checksums.
 
-A card is JSON. ``data/models/README.md`` says what its figures mean.
+A card is JSON. ``data/models/README.md`` explains its figures.
 """
 
 from __future__ import annotations

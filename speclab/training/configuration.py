@@ -1,4 +1,4 @@
-"""The configuration: the models, how each learns, and for how long."""
+"""The models that we train, and how and for how long each is trained."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TARGET = ZooArchitecture(layers=6, width=256, heads=4, ffn=688)
 DRAFT = ZooArchitecture(layers=3, width=192, heads=3, ffn=512)
 # Deep enough for groups of 2 to 5 layers that share an input.
 DEEP = ZooArchitecture(layers=10, width=128, heads=2, ffn=352)
-# Small, because it computes all tokens of a window in one pass.
+# Small, because it writes all tokens of a window in one pass.
 ONCE = ZooArchitecture(layers=3, width=128, heads=2, ffn=256)
 QWEN_TARGET = ZooArchitecture(layers=6, width=128, heads=2, ffn=352, family="qwen2")
 QWEN = ZooArchitecture(layers=10, width=96, heads=2, ffn=176, family="qwen2")
@@ -20,14 +20,14 @@ QWEN = ZooArchitecture(layers=10, width=96, heads=2, ffn=176, family="qwen2")
 
 @dataclass(frozen=True)
 class DraftRecipe:
-    """How one draft is made.
+    """How one draft is trained.
 
-    teacher: the checkpoint that it learns to agree with.
-    learns_from_output: it has a second pass, on its teacher's output. The drafts for
-        EasySpec skip it: with it they would be better than the paper's.
-    snapshots: worse drafts, each a copy of this one at a step of its first pass.
-    masks: the most masks behind which it learns to write tokens in one pass (see
-        ``speclib.operations.propose``). 0: it writes one token after the other.
+    teacher: the checkpoint that the draft learns to agree with.
+    learns_from_output: whether it has a second pass, on its teacher's output. The
+        drafts for EasySpec have none, which would make them better than the paper's.
+    snapshots: worse drafts, by the step of the first pass at which each is saved.
+    masks: the largest number of masks in one pass (see
+        ``speclib.operations.propose``). 0: the draft writes one token after another.
     """
 
     architecture: ZooArchitecture
@@ -57,7 +57,7 @@ WHAT = ("all", "target", "draft", "head", "checksums")
 def parse_options(
     arguments: Sequence[str] | None, description: str | None = None
 ) -> argparse.Namespace:
-    """What to train, and for how long, from `arguments` (None: the command line)."""
+    """Parses `arguments` (None: the command line): what to train, and for how long."""
     parser = argparse.ArgumentParser(
         prog="python -m speclab.training", description=description
     )
@@ -66,7 +66,7 @@ def parse_options(
     add("--device", default="cpu", help="cpu or cuda")
     add("--threads", type=int, default=0, help="CPU threads (0: all)")
     add("--seed", type=int, default=0)
-    add("--batch", type=int, default=8, help="rows of 512 tokens in a step")
+    add("--batch", type=int, default=8, help="rows of 512 tokens per step")
     add("--only", choices=DRAFTS, help="train only this draft")
     add("--no-compile", action="store_true", help="needed without a C++ compiler")
 
@@ -78,10 +78,10 @@ def parse_options(
     of_text = "draft, on the training text (0: continue from the stored draft)"
     add("--text-steps", type=int, default=700, help=of_text)
     add("--text-minutes", type=float, default=8)
-    add("--answers", type=int, default=3000, help="prompts the target answers")
+    add("--answers", type=int, default=3000, help="prompts that the target answers")
     of_output = (
         "draft, on the target's output (0: skip this pass; default: "
-        f"{SECOND_PASS_STEPS} for the drafts that learn from it)"
+        f"{SECOND_PASS_STEPS} for drafts that learn from it)"
     )
     add("--draft-steps", type=int, help=of_output)
     add("--draft-minutes", type=float, default=10)

@@ -1,17 +1,19 @@
-"""Making a draft, or an EAGLE head, agree with its target.
+"""Trains a draft, or an EAGLE head, to agree with its target.
 
 A draft learns first from the training text, then from the target's output. The loss
-compares whole distributions (soft labels), and adds the target's most likely token,
-which is what greedy acceptance counts. Any target, tokenizer and prompts will do.
+compares whole distributions (soft labels). It adds a cross-entropy against the target's
+most likely token, because greedy acceptance counts this token only. Any target,
+tokenizer and prompts will do.
 
 A draft that writes a whole window in one pass learns this in the same step. Groups of
-masks follow the text, and each group continues it from another position::
+masks follow the text, and each group continues the text from a different position::
 
-    fed        t0 t1 t2 t3 t4 ...   m1 m2   m1 m2        two groups of two masks
+    input      t0 t1 t2 t3 t4 ...   m1 m2   m1 m2        two groups of two masks
     position    0  1  2  3  4        2  3    4  5        as if they were in the text
     learns     t1 t2 t3 t4 t5       t3 t4   t5 t6
 
-A mask sees the text up to the start of its group, and the earlier masks of its group.
+A mask attends to the text up to the start of its group, and to earlier masks of its
+group.
 """
 
 from __future__ import annotations
@@ -37,19 +39,19 @@ from .tokenizer import PROMPT_WEIGHT, Document
 # The weight of the cross-entropy against the target's likeliest token; the divergence
 # has weight 1.
 HARD_WEIGHT = 0.5
-# The target's output, chunk by chunk: most of it greedy, some sampled, for sampling.
+# The target's output, chunk by chunk: most of it greedy, and some of it sampled.
 TEMPERATURES = (0.0, 0.0, 0.0, 0.8)
 CHUNK = 128  # prompts that the target answers at once
 GROUPS = 32  # groups of masks in every row of a step
 
-CLASSIFICATION_WEIGHT = 0.1  # of a head's cross-entropy; its regression has weight 1
+CLASSIFICATION_WEIGHT = 0.1  # a head's cross-entropy; its regression has weight 1
 NOISE = 0.1  # half the width of the uniform noise that is added to features
 
 
 def likeness(target: PreTrainedModel) -> Loss[PreTrainedModel]:
-    """A loss for `fit`, in nats.
+    """The loss of a draft for `fit`, in nats.
 
-    The weighted mean of KL(target || draft) + HARD_WEIGHT * CE(target's argmax).
+    It is the weighted mean of KL(target || draft) + HARD_WEIGHT * CE(target's argmax).
     """
 
     def loss(
@@ -66,10 +68,10 @@ def likeness(target: PreTrainedModel) -> Loss[PreTrainedModel]:
 def likeness_at_once(
     target: PreTrainedModel, masks: int, mask: int
 ) -> Loss[PreTrainedModel]:
-    """The same loss over the text and GROUPS groups of ``masks`` masks (see the top).
+    """The same loss over the text and GROUPS groups of ``masks`` masks.
 
-    ``mask``: the token's id. A mask learns the target's distribution after the whole
-    text before its position.
+    The drawing at the top of this module shows them. ``mask``: the token's id. A mask
+    learns the target's distribution given the whole text before its position.
     """
 
     def loss(
@@ -77,38 +79,38 @@ def likeness_at_once(
     ) -> torch.Tensor:
         length = ids.shape[1] - 1
         begins = torch.randint(0, length - masks, (GROUPS, 1), device=ids.device)
-        places = begins + 1 + torch.arange(masks, device=ids.device)
-        places = places.flatten()  # of all masks in the text
-        text_places = torch.arange(length, device=ids.device)
+        positions = begins + 1 + torch.arange(masks, device=ids.device)
+        positions = positions.flatten()  # where the masks are in the text
+        text_positions = torch.arange(length, device=ids.device)
 
         with torch.no_grad():
             after_text = logits(target, ids).log_softmax(-1)
-        wanted = torch.cat([after_text, after_text[:, places]], 1)
-        fed = F.pad(ids[:, :-1], (0, len(places)), value=mask)
+        wanted = torch.cat([after_text, after_text[:, positions]], 1)
+        fed = F.pad(ids[:, :-1], (0, len(positions)), value=mask)
         with torch.autocast(ids.device.type, torch.bfloat16):
             output = draft(
                 input_ids=fed,
-                position_ids=torch.cat([text_places, places])[None],
+                position_ids=torch.cat([text_positions, positions])[None],
                 attention_mask=_mask_of_groups(begins, length, masks),
                 use_cache=False,
             )
         predicted = output.logits.float().log_softmax(-1)
-        of_text = weights[:, 1:]
-        return _distance(predicted, wanted, torch.cat([of_text, of_text[:, places]], 1))
+        weights = torch.cat([weights[:, 1:], weights[:, positions + 1]], 1)
+        return _distance(predicted, wanted, weights)
 
     return loss
 
 
 def _mask_of_groups(begins: torch.Tensor, length: int, masks: int) -> torch.Tensor:
-    """What text and masks see, as an attention mask [1, 1, all, all] for transformers.
+    """The attention mask [1, 1, all, all] over text and masks, for transformers.
 
-    ``begins`` [groups, 1]: the last token of the text that each group sees.
+    ``begins`` [groups, 1]: the last token of the text that each group attends to.
     """
     device = begins.device
     count = len(begins) * masks
     index = torch.arange(length + count, device=device)
     is_text = index < length
-    group = (index - length) // masks  # of masks; negative: a token of the text
+    group = (index - length) // masks  # the mask's group; negative: a token of the text
     last_seen = torch.cat([index[:length], begins.repeat_interleave(masks)])
 
     sees_text = is_text & (index <= last_seen[:, None])
@@ -137,7 +139,7 @@ def _distance(
 def answers(
     target: PreTrainedModel, prompts: list[list[int]], seed: int, new: int = 160
 ) -> list[Document]:
-    """The target's answers to ``prompts``, of at most ``new`` tokens each."""
+    """The target's answers to ``prompts``, each at most ``new`` tokens long."""
     prompts = sorted(prompts, key=len)  # similar lengths together: less padding
     documents = []
     for start in range(0, len(prompts), CHUNK):
@@ -152,7 +154,7 @@ def answers(
 
 
 def repeat_shuffled(documents: list[Document], seed: int) -> Iterator[Document]:
-    """The documents without end, reshuffled every time."""
+    """An endless stream of the documents, reshuffled in every epoch."""
     rng = random.Random(seed)
     while True:
         yield from rng.sample(documents, len(documents))
@@ -160,14 +162,14 @@ def repeat_shuffled(documents: list[Document], seed: int) -> Iterator[Document]:
 
 # -- an EAGLE head ---------------------------------------------------------------------
 def regression(target: PreTrainedModel) -> Loss[EagleNetwork]:
-    """A loss for `fit`.
+    """The loss of an EAGLE head for `fit`.
 
-    The weighted mean of smooth L1 between the predicted features and the target's own,
-    plus CLASSIFICATION_WEIGHT times the cross-entropy between the target's LM head on
-    both. The head reads features with uniform noise, so that it tolerates its own
-    errors when it drafts.
+    It is a weighted mean of two terms: smooth L1 between the predicted features and the
+    target's, plus CLASSIFICATION_WEIGHT times the cross-entropy between the
+    distributions that the target's LM head computes from both. The head's input
+    features have uniform noise, so that it tolerates its own errors when it drafts.
 
-    Source: EAGLE, section 3.2, which also gives weight and noise.
+    Source: EAGLE, section 3.2, which also has the weight and the noise.
     """
 
     def loss(
@@ -191,7 +193,7 @@ def regression(target: PreTrainedModel) -> Loss[EagleNetwork]:
 
 
 def last_features(target: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
-    """The target's features [batch, length, width] of the tokens ``ids``."""
+    """The target's features [batch, length, width] for the tokens ``ids``."""
     output = target.base_model(input_ids=ids, use_cache=False)
     features: torch.Tensor = output.last_hidden_state
     return features
@@ -203,7 +205,7 @@ def predict(
     """The features [batch, length, width] that ``head`` predicts after ``tokens``.
 
     tokens: [batch, length], the beginning of a text. features: [batch, length, width],
-    the target's own features of these tokens.
+    the target's features for these tokens.
     """
     features_before = F.pad(features[:, :-1], (0, 0, 1, 0))
     joined = head.join(tokens, features_before)
@@ -213,10 +215,10 @@ def predict(
 
 
 class FirstDrafts(nn.Module):
-    """The head as a model of texts that drafts each token from the target's features.
+    """A head as a language model that drafts every token from the target's features.
 
-    This is how it writes the first token of a draft. The later ones use its own
-    features.
+    The head writes the first token of a draft this way. For later tokens it uses its
+    own features.
     """
 
     def __init__(self, target: PreTrainedModel, head: EagleNetwork):

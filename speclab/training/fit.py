@@ -1,7 +1,7 @@
-"""One training run: a network, AdamW, warm-up and cosine.
+"""Builds a network and trains it with AdamW, warm-up and a cosine schedule.
 
-This module does not know the source of the documents. The loss is the default or a
-distillation.
+This module does not know the source of the documents. The loss is next-token
+likelihood, or one from ``distil``.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from speclib.atomic_files import whole_files
 
 from .tokenizer import BOS, EOS, PAD, VOCABULARY, Document, batches
 
-HEAD_DIM = 64  # of every embedded model
+HEAD_DIM = 64  # in every embedded model
 CONTEXT = 2048  # tokens
-RECENT_STEPS = 50  # to average the loss that is printed
+RECENT_STEPS = 50  # the printed loss is their mean
 
 Network = TypeVar("Network", bound=torch.nn.Module)
-# From a model, token ids and their weights, both [rows, length].
+# The loss of a model on token ids and their weights, both [rows, length].
 Loss = Callable[[Network, torch.Tensor, torch.Tensor], torch.Tensor]
 Keep = Callable[[int, Network], None]  # may save the model at a step
 
 
 @dataclass(frozen=True)
 class ZooArchitecture:
-    """The sizes of an embedded model; its heads are HEAD_DIM wide.
+    """The sizes of an embedded model, with heads of width HEAD_DIM.
 
     family: transformers' `model_type`: llama, or qwen2, which adds biases to q, k and
         v.
@@ -48,13 +48,13 @@ class ZooArchitecture:
 
     @property
     def shape(self) -> list[int]:
-        """The sizes as in the cards."""
+        """The sizes in the cards' order."""
         return [self.layers, self.width, self.heads, self.ffn]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to train, and for how long: the run ends at `steps` or after `minutes`."""
+    """How to train; the run ends after `steps` or `minutes`, whichever is first."""
 
     steps: int
     minutes: float = 1e9
@@ -78,7 +78,7 @@ class Summary(TypedDict):
 
 
 def build(architecture: ZooArchitecture, seed: int) -> PreTrainedModel:
-    """A freshly initialised model of the architecture, in float32."""
+    """A newly initialised model of the architecture, in float32."""
     torch.manual_seed(seed)
     config = AutoConfig.for_model(
         architecture.family,
@@ -161,8 +161,7 @@ def fit(
 
     keep: called with the step and the model after every step.
 
-    Returns steps, tokens, minutes, tokens per second and the mean loss of the last
-    RECENT_STEPS steps.
+    Returns the last summary; its loss is the mean over the last RECENT_STEPS steps.
     """
     model.to(plan.device)
     model.train()

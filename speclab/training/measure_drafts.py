@@ -1,8 +1,8 @@
-"""A model's output, and how often a draft agrees with it, in float32.
+"""Writes a model's output and measures how often a draft agrees, in float32.
 
 Acceptance is teacher-forced here: the share of positions in the target's own output
 where the draft's most likely token is the target's. In expectation it equals accepted /
-tested in greedy decoding, without running a method.
+tested in greedy decoding, and no method has to run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def write(
     temperature: float = 0.0,
     seed: int = 0,
 ) -> list[list[int]]:
-    """The ids that `model` writes after each prompt: at most `new`, including its EOS.
+    """The ids that `model` writes after each prompt: at most `new`, including EOS.
 
     temperature: 0 is greedy.
     """
@@ -90,8 +90,9 @@ def by_place(
 ) -> list[float]:
     """How often the 1st, 2nd, ... of ``places`` tokens drafted in one pass is right.
 
-    Each given that all before it are right, along the target's own output on the first
-    ``count`` shipped prompts of every category. The padding token is the mask.
+    Each rate assumes that all tokens before it are right. The text is the target's own
+    output on the first ``count`` shipped prompts of every category. The padding token
+    is the mask.
     """
     device = next(draft.parameters()).device
     pad = draft.config.pad_token_id
@@ -119,7 +120,7 @@ def by_task(
 ) -> dict[str, float]:
     """Acceptance on the first `count` shipped prompts of every category.
 
-    `overall` is the micro average, over all positions.
+    `overall` is the average over all positions.
     """
     table = {}
     all_same = all_total = 0

@@ -1,8 +1,9 @@
-"""The zoo's tokenizer, and training text as rows of its tokens.
+"""The zoo's tokenizer, which also turns training text into batches of token ids.
 
-It is a byte-level BPE with every digit its own token, and one chat template. A dialogue
-is written `<|bos|><|user|>question<|assistant|>answer<|eos|><|user|>...`. Code is
-`<|bos|>` and the raw text. Encoding a plain text puts `<|bos|>` in front, as Llama's
+The tokenizer is a byte-level BPE in which every digit is a token, with one chat
+template. A dialogue is written
+`<|bos|><|user|>question<|assistant|>answer<|eos|><|user|>...`. Code is `<|bos|>`
+followed by the raw text. Plain text is encoded with `<|bos|>` in front, as Llama's
 tokenizer does.
 """
 
@@ -33,13 +34,13 @@ from speclib.atomic_files import whole_files, write_atomically
 VOCABULARY = 4096
 SPECIAL = ["<|pad|>", "<|bos|>", "<|eos|>", "<|user|>", "<|assistant|>"]
 PAD, BOS, EOS, USER, ASSISTANT = range(len(SPECIAL))  # their ids
-# Marks belong to their letters (Thai, Bengali and Telugu vowels), digits are separate.
+# Combining marks (Thai, Bengali and Telugu vowels) stay with letters, digits are split.
 PIECE = r" ?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
-# Thai, Japanese and Chinese have no spaces: without a limit, sentences become tokens.
+# Thai, Japanese and Chinese have no spaces, so that whole sentences could be tokens.
 LONGEST = 18
 # Questions are random, so learning to predict them would not help.
 PROMPT_WEIGHT = 0.2
-LIBRARY_SHARE = 0.03  # of all documents: some real code among the generated code
+LIBRARY_SHARE = 0.03  # the share of documents that are real code
 LIBRARY_CHARACTERS = 1_500_000
 TEMPLATE = (
     "{{ bos_token }}"
@@ -57,14 +58,14 @@ TEMPLATE = (
 
 
 class Document(NamedTuple):
-    """The ids of a text, with the weight of each in the loss."""
+    """The ids of a text, and the weight of each in the loss."""
 
     ids: list[int]
     weights: list[float]
 
 
 def train(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A tokenizer of VOCABULARY tokens learnt from `texts`."""
+    """Trains a tokenizer with VOCABULARY tokens on `texts`."""
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -102,7 +103,7 @@ def train(texts: Iterable[str]) -> PreTrainedTokenizerFast:
 
 
 def save(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Writes the tokenizer's files, the large one without spaces, at half the size."""
+    """Writes the tokenizer's files; without spaces, the largest has half the size."""
     with whole_files(folder) as part:
         tokenizer.save_pretrained(part)
         path = part / "tokenizer.json"
@@ -112,29 +113,29 @@ def save(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
 
 
 class Writer:
-    """Turns tasks into token ids with a loss weight for each."""
+    """Turns tasks into token ids, each with its weight in the loss."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast):
         self.bpe = tokenizer.backend_tokenizer
 
     def ids(self, text: str) -> list[int]:
-        """The ids of a text, without any special token."""
+        """The ids of a text, without special tokens."""
         return self.bpe.encode(text, add_special_tokens=False).ids
 
     def _question(self, task: Task, text: str) -> list[int]:
-        """The ids of a question, between its special tokens in a dialogue."""
+        """The ids of a question; a dialogue adds the special tokens around it."""
         question = self.ids(text)
         if task.raw:
             return question
         return [USER, *question, ASSISTANT]
 
     def prompt(self, task: Task) -> list[int]:
-        """The ids that a model is given: everything before the first answer."""
+        """The ids of a model's input: everything before the first answer."""
         question, _answer = task.turns[0]
         return [BOS, *self._question(task, question)]
 
     def document(self, task: Task) -> Document:
-        """All ids of a task; answers weigh 1, the rest PROMPT_WEIGHT."""
+        """All ids of a task; answers have weight 1, the rest PROMPT_WEIGHT."""
         ids = [BOS]
         weights = [PROMPT_WEIGHT]
         for question, answer in task.turns:
@@ -146,7 +147,7 @@ class Writer:
         return Document(ids, weights)
 
     def plain(self, text: str) -> Document:
-        """A separate text, with weight 1 throughout."""
+        """All ids of a text that is no task; every weight is 1."""
         ids = [BOS, *self.ids(text), EOS]
         return Document(ids, [1.0] * len(ids))
 
@@ -164,7 +165,7 @@ def documents(
 ) -> Iterator[Document]:
     """An endless stream of tasks, with an occasional piece of real code.
 
-    weight: how often each category is drawn, see `corpus.tasks`.
+    weight: the relative frequency of each category, see `corpus.tasks`.
     """
     rng = random.Random(seed + 1)
     tasks = corpus.tasks(seed, weight)
@@ -181,7 +182,7 @@ def batches(
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Endless batches: ids [size, length] int64 and weights [size, length] float32.
 
-    Every row starts with a new document, so position 0 is always a beginning. A
+    Every row starts with a new document, so position 0 is always the start of a text. A
     document that does not fit is cut at the end of its row.
     """
     while True:

@@ -1,6 +1,6 @@
-"""What people look at: widgets, pictures, charts, tables."""
+"""Everything that people look at: widgets, pictures, charts and tables."""
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = (
     "drafts.drafts_explorer",
     "live.accept_bars",

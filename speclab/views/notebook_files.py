@@ -1,6 +1,6 @@
-"""Notebook files as objects, with the types that nbformat does not declare.
+"""Reads and writes notebook files, with the types that nbformat does not declare.
 
-nbformat is slow to import, so it is imported only to read or write a notebook.
+nbformat is slow to import, so only these functions import it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-VERSION = 4  # of the format; older notebooks are converted
+VERSION = 4  # the format's version; older notebooks are converted
 
 # Output types that pages treat specially.
 PLOTLY = "application/vnd.plotly.v1+json"  # a chart as data
@@ -20,7 +20,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"  # only a kernel can show it
 
 
 def read_notebook(path: Path) -> NotebookNode:
-    """The notebook in the file ``path``."""
+    """Reads the notebook in the file ``path``."""
     import nbformat
 
     read: Callable[..., NotebookNode] = nbformat.read
@@ -28,7 +28,7 @@ def read_notebook(path: Path) -> NotebookNode:
 
 
 def parse_notebook(text: str) -> NotebookNode:
-    """The notebook whose JSON is ``text``."""
+    """Parses a notebook from the JSON ``text``."""
     import nbformat
 
     parse: Callable[..., NotebookNode] = nbformat.reads
@@ -36,7 +36,7 @@ def parse_notebook(text: str) -> NotebookNode:
 
 
 def notebook_json(notebook: NotebookNode) -> str:
-    """The notebook as JSON: its file's content without the final newline."""
+    """The notebook as JSON: its file's contents without the final newline."""
     import nbformat
 
     write: Callable[[NotebookNode], str] = nbformat.writes

@@ -1,4 +1,4 @@
-"""Shapes and texts that only the workbench's pictures need; see ``drawing.svg``."""
+"""SVG shapes and texts for the workbench's pictures; ``drawing.svg`` has more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def centred(text: str, x: float, y: float, **attributes: str | float) -> str:
 
 
 def title_at(text: str, x: float, y: float, size: int = 17) -> str:
-    """The title of a picture, or of a part of it."""
+    """The title of a picture or of a part of one."""
     return text_at(text, x, y, fill=INK, font_size=size, font_weight="600")
 
 
@@ -46,7 +46,7 @@ def dots(name: str, colour: str) -> str:
 
 
 def inline(svg: str) -> str:
-    """A picture for the inside of a page, where SVG needs no namespace."""
+    """A picture to embed in a page, where SVG needs no namespace."""
     return svg.replace(f' xmlns="{NAMESPACE}"', "", 1)
 
 
@@ -61,9 +61,9 @@ def start_that_fits(text: str, most_width: float) -> str:
 
 
 class Still:
-    """A picture that does not move, on a white card.
+    """A static picture on a white card.
 
-    A subclass has ``size``, ``drawing()`` and a ``__repr__``, the picture in words.
+    A subclass defines ``size``, ``drawing()`` and ``__repr__``, the picture in words.
     """
 
     size: tuple[int, int]  # pixels

@@ -1,4 +1,4 @@
-"""Any collection of numbers, as an argument of a picture."""
+"""The type of a picture's argument that is any collection of numbers."""
 
 from __future__ import annotations
 

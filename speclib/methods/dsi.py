@@ -260,5 +260,5 @@ ABOUT = About(
         {"lookahead": 3, "block": 1},
         {"lookahead": 1, "servers": 1, "block": 1},  # AMUSD
     ),
-    goes_by_time=True,
+    depends_on_timing=True,
 )

@@ -103,7 +103,7 @@ def test_the_makespan_is_replayed_for_any_durations(case, decode, seeds):
 
 
 def test_with_a_latency_it_is_the_run_on_those_devices(case, decode):
-    if about(case.name).goes_by_time:
+    if about(case.name).depends_on_timing:
         pytest.skip("on other devices it asks for other things")
     for settings in case.at(4):
         _, slow = decode(case.method, toys(), 30, latency=Noisy(1), **settings)
@@ -122,7 +122,7 @@ def emulated():
 
 
 def test_the_replay_of_an_emulated_trace_omits_only_orchestration(case, emulated):
-    if about(case.name).goes_by_time:
+    if about(case.name).depends_on_timing:
         pytest.skip("without its orchestration it may ask for other things")
     for settings in case.at(3):
         trace = speclib.decode(

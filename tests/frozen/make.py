@@ -45,7 +45,7 @@ def runs(**settings):
         refused = {"gamma", "servers"}.difference(parameters(method))
         if not about(method).uses_draft:
             refused |= {"alpha", "doubt"}
-        if about(method).goes_by_time:
+        if about(method).depends_on_timing:
             refused |= {"batch", "requests"}
         taken = {name: settings[name] for name in settings if name not in refused}
         for own in about(method).variants:

@@ -475,7 +475,7 @@ def top(box: dict) -> float:
 @lectures("20_pearl")
 def test_ribbons_step_by_key_and_play(lecture):
     page = lecture.page
-    ribbon = page.locator(".speclib-live", has_text="a column is a place in the text")
+    ribbon = page.locator(".speclib-live", has_text="a column is a position")
     scroll_to(ribbon)
     ribbon.focus()
     page.keyboard.press("Home")

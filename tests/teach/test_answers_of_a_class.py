@@ -136,4 +136,4 @@ def test_an_odd_error_is_a_card_that_names_it(error):
 
 def test_numbers_that_look_alike_are_shown_with_more_digits():
     card = teach.check_break_even(lambda c: 1 / c + 1e-5)
-    assert "0.20001;" in card.verdict
+    assert "0.20001," in card.verdict

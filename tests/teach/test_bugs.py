@@ -30,7 +30,7 @@ def test_a_bug_turns_a_bar_red_and_is_said_in_words(letter):
     tree = shown.tree
     assert sum(tree.sums) == pytest.approx(1)
     assert len(elements(tree.svg, "rect", "wrong")) == len(tree.wrong) > 0
-    assert tree.spoken.startswith("Written wrongly")
+    assert tree.spoken.startswith("Wrong probabilities")
     assert tree.spoken in shown.words.value
 
 

@@ -113,8 +113,8 @@ def test_a_right_solution_is_right(check, solution):
 @pytest.mark.parametrize(
     "commit, said",
     [
-        (lambda world, known_rows, draft: [].append(draft), "gives None: return the"),
-        (lambda world, known_rows, draft: (3,), "gives (3,): return the drafts"),
+        (lambda world, known_rows, draft: [].append(draft), "returns None: return the"),
+        (lambda world, known_rows, draft: (3,), "returns (3,): return the remaining"),
         (lambda world, known_rows, draft: draft[0].toke, "AttributeError in your line"),
     ],
 )
@@ -147,7 +147,7 @@ def test_a_method_that_only_plain_decodes_is_lossless_and_called_slow():
     card = teach.check_method(plain)
     assert repr(card).startswith("✗ Correct, but too slow. On the virtual clock")
     assert ": 1.00x over plain decoding. Reference implementation: " in card.verdict
-    assert "Nothing is lost" in repr(card)
+    assert "Your method is lossless" in repr(card)
 
 
 def test_pearl_without_a_half_is_lossless_and_called_slow():

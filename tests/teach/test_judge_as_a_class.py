@@ -147,7 +147,7 @@ def test_a_lossy_pearl_is_not_called_lossless():
     card = teach.check_pearl(pearl_that_trusts_late_drafts)
     assert not card.is_right
     assert card.heading is Heading.WRONG
-    assert "Nothing is lost" not in repr(card)
+    assert "Your method is lossless" not in repr(card)
 
 
 def test_a_right_answer_after_a_destructive_one_is_right_and_a_wrong_one_wrong():
@@ -168,7 +168,7 @@ def verify_but_for_one_round_in_a_hundred(drafted, q, p, coin):
 
 def test_a_verify_that_wastes_one_round_in_a_hundred_is_slower_than_it_could_be():
     card = teach.check_verify(verify_but_for_one_round_in_a_hundred)
-    assert repr(card).startswith("✗ Correct, but too slow. Where q = ")
+    assert repr(card).startswith("✗ Correct, but too slow. With q = ")
 
 
 def verify_a_little_too_lenient(drafted, q, p, coin):

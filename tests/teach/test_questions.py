@@ -65,7 +65,7 @@ def test_a_guess_is_compared_only_when_it_is_made():
     assert shown.answer_shown.value == ""
     shown.slider.value = 3.0
     shown.button.click()
-    assert "You guessed 3; it is 5. The draft model" in shown.answer_shown.value
+    assert "You guessed 3; the answer is 5. The draft" in shown.answer_shown.value
 
 
 def test_an_unknown_guess_is_named_with_those_that_there_are():

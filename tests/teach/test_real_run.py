@@ -96,7 +96,7 @@ def test_stored_runs_are_what_was_stored_and_are_shown_before_a_click(
 
     shown = teach.real_run("x", "toy", methods=("pearl",), stored=stored)
     assert shown.runs == [stored["pearl"]]
-    assert "These runs are stored" in repr(shown)
+    assert "These runs were recorded on another machine" in repr(shown)
     assert shown.timeline in shown.children
     shown.button.click()
     shown.wait()
@@ -138,7 +138,7 @@ def test_an_error_is_said_and_where_nobody_can_click_it_is_raised(monkeypatch):
     shown = teach.real_run("x", "toy", **too_long)
     shown.button.click()
     shown.wait()
-    assert repr(shown).startswith("This did not run. BadValue: ")
+    assert repr(shown).startswith("The run failed. BadValue: ")
     monkeypatch.setenv("SPECLIB_CLICK", "1")
     with pytest.raises(SpeclibError, match="max_new_tokens"):
         teach.real_run("x", "toy", **too_long)

@@ -119,7 +119,7 @@ def test_a_click_runs_it_on_models_beside_the_other(toys):
     speculative, students = own.real.runs
     assert students.tokens == speculative.tokens
     assert students.trace.meta["method"] == "your DSI"
-    assert "wrote the same" in own.real.spoken
+    assert "wrote the same text" in own.real.spoken
     assert "your DSI" not in METHODS
 
 

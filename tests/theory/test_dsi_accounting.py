@@ -133,28 +133,28 @@ def test_sampling_repeats_by_seed_averages_and_has_the_shape_of_the_grid():
 
 # -- DSI: a timeline of passes, text by text -------------------------------------------
 def timeline(
-    coins: Coins, share: float, lookahead: int, beside: bool, late: bool
+    coins: Coins, share: float, lookahead: int, plain: bool, late: bool
 ) -> float:
     """Time until len(coins) + 1 tokens are verified.
 
     Coin i says whether draft i is right, after right text. After each rejection there
     is a pass on every i blocks of drafts, as soon as they are written, and one on the
-    last draft. With ``beside`` there is also one on only the verified text whenever
-    more is verified. A pass gives the target's own token after its drafts; a ``late``
-    pass on blocks does not.
+    last draft. With ``plain`` there is also one on the verified text alone,
+    whenever more is verified. A pass adds the target's own token after its drafts; a
+    ``late`` pass on blocks does not.
     """
     now = 0.0
     done = 0
     while done < len(coins) + 1:
         remaining = coins[done:]
-        seconds, verified = until_rejection(remaining, share, lookahead, beside, late)
+        seconds, verified = until_rejection(remaining, share, lookahead, plain, late)
         now += seconds
         done += verified
     return now
 
 
 def until_rejection(
-    coins: Coins, share: float, lookahead: int, beside: bool, late: bool
+    coins: Coins, share: float, lookahead: int, plain: bool, late: bool
 ) -> tuple[float, int]:
     """(time, verified tokens) from one rejection to the next."""
     most = len(coins)
@@ -164,7 +164,7 @@ def until_rejection(
     passes = [(most * share + 1, most, True)]
     for drafts in range(0, most, lookahead):
         passes.append((drafts * share + 1, drafts, not late))
-    if beside:
+    if plain:
         passes.append((1.0, 0, True))
     heapq.heapify(passes)
 
@@ -175,23 +175,23 @@ def until_rejection(
         tokens = min(drafts, right) + (gives_token or right < drafts)
         if tokens > verified:
             verified = tokens
-            if beside:
+            if plain:
                 heapq.heappush(passes, (now + 1, verified, True))
     return now, verified
 
 
 @pytest.mark.parametrize("share", [0.07, 0.3, 0.9, 1.0])
 @pytest.mark.parametrize("lookahead", [1, 2, 3, 5])
-@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize("plain", [True, False])
 @pytest.mark.parametrize("late", [True, False])
 def test_the_expectation_of_dsi_is_its_timeline_over_every_text(
-    share, lookahead, beside, late
+    share, lookahead, plain, late
 ):
-    rules = replace(LISTING, beside=beside, late=late)
+    rules = replace(LISTING, plain_server=plain, late=late)
     for alpha in (0.0, 0.4, 0.9, 1.0):
         mean = 0.0
         for coins, chance in every_row_of_coins(alpha, 7):
-            mean += chance * timeline(coins, share, lookahead, beside, late)
+            mean += chance * timeline(coins, share, lookahead, plain, late)
 
         time = dsi_time(share, alpha, lookahead, 8, rules)
         assert time == pytest.approx(mean), alpha
@@ -212,14 +212,14 @@ def test_proposition_1_is_the_time_at_lookahead_1_and_nothing_longer_beats_it():
         assert (dsi_time(share, ALPHAS, lookahead, 50) > bound - 1e-9).all()
 
 
-def test_theorems_hold_in_expectation_and_the_first_needs_the_server_beside():
+def test_theorems_hold_in_expectation_and_the_first_needs_the_plain_server():
     share = SHARES[:, None]
     for lookahead in (1, 5):
         dsi = dsi_time(share, ALPHAS, lookahead, 50)
         assert (dsi <= 50 + 1e-9).all()
         assert (dsi <= si_time(share, ALPHAS, lookahead, 50) + 1e-9).all()
-    without_beside = replace(LISTING, beside=False)
-    assert dsi_time(1.0, 0.42, 5, 50, without_beside) > 80
+    without_plain_server = replace(LISTING, plain_server=False)
+    assert dsi_time(1.0, 0.42, 5, 50, without_plain_server) > 80
 
 
 # -- one rule at a time ----------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_each_rule_of_si_by_hand(rule, time):
     "alpha, lookahead, tokens, rule, time",
     [
         (0.0, 2, 3, {}, 3),
-        (0.0, 2, 3, {"late": True, "beside": False}, 1.5 + 1.25 + 1),
+        (0.0, 2, 3, {"late": True, "plain_server": False}, 1.5 + 1.25 + 1),
         (0.5, 1, 1, {"unverified_end": True}, 0.5 * 1 + 0.5 * 2),
         (0.5, 1, 3, {}, 3 - 0.5 * 0.75 * 2),
         # No two right in a row: the first wrong, then as for 2; or the second wrong,

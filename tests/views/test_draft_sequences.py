@@ -189,7 +189,7 @@ def test_a_round_is_told_in_words():
         "the target's next word is “c”: sequence 2 continues",
     ]
     assert lines(2)[-1] == "“d” should have been “e”: the sequences are discarded"
-    assert lines(0)[1] == "round 0: 1 sequence of 1 token, no threshold asked"
+    assert lines(0)[1] == "round 0: 1 sequence of 1 token, no threshold"
 
 
 def test_bars_are_as_long_as_chances_and_theta_stands_where_its_own_would_end():
@@ -246,7 +246,7 @@ def test_sliders_move_round_and_run_and_the_round_of_another_run_is_the_nearest_
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: sequences({}), "a tree of nothing"),
+        (lambda: sequences({}), "no run to show"),
         (lambda: sequences(3), "int"),
         (lambda: sequences(simulate("pearl", tokens=4)), "PEARL drafted no sequences"),
         (

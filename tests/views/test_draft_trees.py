@@ -91,7 +91,7 @@ def test_a_tree_is_told_in_words():
         "the target follows it for 1 of 2 levels, then writes “e”",
     ]
     ended = sequences(run_that_follows_a_and_b()).text()
-    assert ended.endswith("2 of 2 levels, to the text's end")
+    assert ended.endswith("2 of 2 levels, to the end of the text")
 
 
 def test_nodes_stand_behind_their_parents_and_only_the_way_has_colours():

@@ -54,7 +54,7 @@ def test_dsi_is_nowhere_slower_than_plain_decoding(lookahead, servers):
     si, dsi = cells_by_colour(view.picture())
     assert slower_cells(dsi) == 0 < slower_cells(si)
     assert sum(dsi.values()) == 10_000
-    assert "slower than it in 0% of the map" in view.text()
+    assert "slower in 0% of the map" in view.text()
 
 
 def test_the_circle_stands_where_the_sliders_do_and_the_maps_share_an_explorers():

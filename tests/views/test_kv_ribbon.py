@@ -60,7 +60,7 @@ def test_a_rejection_is_seen_as_stale_places_and_then_as_a_cut(run):
 
     count = steps[rejecting - 1].kinds["draft"].count("stale")
     picture.step = rejecting + 1  # the draft model continues
-    assert f"draft: cuts off {count} place" in picture.spoken
+    assert f"draft: cuts off {count} slot" in picture.spoken
     assert elements(picture.svg, "rect", "scissors")
 
 
@@ -101,7 +101,7 @@ def test_the_newest_places_are_always_to_be_seen(run):
             longest = max(len(kinds) for kinds in places)
             tips = [title.text for title in elements(picture.svg, "title")]
             if longest > run.trace.prompt_length:
-                assert any(tip.startswith(f"place {longest}:") for tip in tips)
+                assert any(tip.startswith(f"position {longest}:") for tip in tips)
 
 
 def test_the_picture_is_valid_and_its_words_count_places(run):

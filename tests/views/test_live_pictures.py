@@ -82,7 +82,7 @@ def test_what_stands_below_one_bar_does_not_run_into_the_next(width):
 def test_the_sentence_counts_what_both_distributions_share():
     """min(p, q) sums to 0.2 + 0.2 + 0.2."""
     assert bars().spoken == (
-        "Of 100 drafted tokens 60 are kept and 40 are rejected and replaced."
+        "Of 100 drafted tokens, 60 are kept and 40 are rejected and replaced."
     )
     assert "b: q 0.60, p 0.20, accepted with probability 0.33" in bars().text()
 

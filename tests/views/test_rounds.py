@@ -96,7 +96,7 @@ def test_in_speculative_decoding_nothing_is_left_for_the_next_round():
 
 @pytest.mark.parametrize("method", ["dsi", "tree", "easyspec"])
 def test_a_run_with_several_passes_or_trees_is_refused(method):
-    with pytest.raises(SpeclibError, match="a window is shown of runs of pearl"):
+    with pytest.raises(SpeclibError, match="windows are shown only for runs of pearl"):
         rounds(simulate(method, alpha=0.8, doubt=0.5, tokens=24))
 
 

@@ -1,4 +1,4 @@
-"""Generated tasks: the embedded models' training text, and our prompts.
+"""Generates tasks: the embedded models' training text, and our prompts.
 
-Every task combines words from ``data/corpus`` with numbers, seeded.
+Every task combines words from ``data/corpus`` with random numbers, from a seed.
 """

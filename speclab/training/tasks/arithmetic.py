@@ -1,8 +1,8 @@
 """Arithmetic stories with step-by-step answers, in eleven languages (GSM8K, MGSM).
 
-Every equation in an answer is true, and the last one gives the stated result. Numbers
-stay below 100, so that a small model can learn to compute them. Knows nothing of other
-categories.
+Every equation in an answer is true, and the last one has the stated result. Numbers
+stay below 100, so that a small model can learn the arithmetic. This module knows no
+other category.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LIMIT = 99
 
 
 class Story:
-    """One story in one language, which draws its numbers and collects its sentences."""
+    """A story in one language that draws its numbers and collects its sentences."""
 
     def __init__(self, rng: random.Random, language: str):
         self.rng = rng
@@ -43,7 +43,7 @@ class Story:
         return sentence
 
     def _form_for(self, n: int) -> int:
-        """The noun's form after ``n``; Russian has three."""
+        """The index of the noun's form after ``n``; Russian has three forms."""
         if len(self.forms) != 3:
             return 0
         if n % 10 == 1 and n % 100 != 11:
@@ -53,7 +53,7 @@ class Story:
         return 2
 
     def text(self, key: str, slots: dict[str, int]) -> str:
-        """The sentence called ``key``, or one of several."""
+        """The sentence for ``key``; if there are several, one at random."""
         template = self.words[key]
         if not isinstance(template, str):
             template = self.rng.choice(template)
@@ -72,22 +72,22 @@ class Story:
 
     # -- what happens --------------------------------------------------------------
     def buy(self) -> bool:
-        """Buys b boxes of c."""
+        """Adds a purchase of b boxes with c items each, if it fits (see ``move``)."""
         b, c = self.rng.randint(2, 6), self.rng.randint(2, 9)
         return self.move("buy", self.total + b * c, b=b, c=c, bc=b * c)
 
     def get(self) -> bool:
-        """Is given d."""
+        """Adds a gift of d items, if it fits."""
         d = self.rng.randint(2, 20)
         return self.move("get", self.total + d, d=d)
 
     def give(self) -> bool:
-        """Gives e away."""
+        """Gives e items away, if it fits."""
         e = self.rng.randint(2, 20)
         return self.move("give", self.total - e, e=e)
 
     def move(self, key: str, total: int, **slots: int) -> bool:
-        """Tells one change if the new total is in 2 .. LIMIT; returns whether it is."""
+        """Adds a change if the new total is in 2 .. LIMIT; returns whether it is."""
         if not 2 <= total <= LIMIT:
             return False
         self.tell(key, f"a_{key}", x=self.total, y=total, **slots)
@@ -95,7 +95,7 @@ class Story:
         return True
 
     def end(self) -> int:
-        """Asks for the total, its share or its multiple; returns the final number."""
+        """Asks for the total, a share or a multiple of it; returns the final number."""
         total, result = self.total, self.total
         factors = range(2, self.words.get("k_max", 6) + 1)
         shares = [k for k in factors if total % k == 0 and total > k]
@@ -121,7 +121,7 @@ class Story:
 
 
 def task(rng: random.Random, language: str) -> Task:
-    """One story with two or three changes, one of them always a purchase of boxes."""
+    """A story with two or three changes, one of which is a purchase of boxes."""
     story = _draw_story(rng, language)
     while story is None:  # a total left the range
         story = _draw_story(rng, language)
@@ -134,7 +134,7 @@ def task(rng: random.Random, language: str) -> Task:
 
 
 def _draw_story(rng: random.Random, language: str) -> Story | None:
-    """A story without its end; None if a total left the range."""
+    """A story without an end; None if a total left the range."""
     story = Story(rng, language)
     moves = ["buy", "get", "give"]
     if rng.random() < 0.5:

@@ -1,9 +1,9 @@
 """Small list functions in HumanEval's format, with examples and tests.
 
-They are combined from parts: which elements to keep, how to change each, how to collect
-them. The docstring determines the function; examples and tests come from running the
-solution. Also offers the interpreter's standard library as plain code text. Knows
-nothing about dialogues.
+A function is a combination of three parts: which elements to keep, how to change each,
+and how to collect them. The docstring determines the function; examples and tests come
+from running the solution. ``library`` also returns the interpreter's standard library
+as text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Part: TypeAlias = Mapping[str, str]  # of a function, in data/corpus/code.toml
 
 TYPING = ("List", "Optional", "Set", "Dict")
 INDENT = "    "
-EXAMPLES, TESTS = 2, 4  # calls shown in a docstring, and calls that test a solution
+EXAMPLES, TESTS = 2, 4  # calls shown in a docstring, and calls to test a solution
 
 
 # -- one function ----------------------------------------------------------------------
@@ -29,8 +29,8 @@ EXAMPLES, TESTS = 2, 4  # calls shown in a docstring, and calls that test a solu
 class Function:
     """A function drawn at random; ``solution`` is its body.
 
-    ``sentence`` says what it does. ``samples``: the values for its list, words or the
-    lowest and the highest number.
+    ``sentence`` describes it. ``samples``: the words for its list, or the lowest and
+    the highest number.
     """
 
     name: str
@@ -40,12 +40,12 @@ class Function:
     sentence: str
     solution: str
     samples: list[Any]
-    element: str  # what the loop calls each element
+    element: str  # the loop variable
     kept: str  # which elements are kept, in words
     change: Part
 
     def __call__(self, argument: list[Any]) -> object:
-        """What the solution returns for ``argument``."""
+        """The solution's result for ``argument``."""
         space: dict[str, Any] = {}
         exec(f"def {self.name}({self.argument}):\n{self.solution}", space)
         return space[self.name](argument)
@@ -88,7 +88,7 @@ def function(rng: random.Random) -> Function:
 
 
 def _solution(slots: Mapping[str, Any], keep: Part, change: Part, collect: Part) -> str:
-    """The function's body: a loop that keeps, changes and collects."""
+    """The function's body: a loop that keeps, changes and collects elements."""
     lines = [
         f"# {collect['comment']}",
         fill(collect["start"], slots),
@@ -106,7 +106,7 @@ def _solution(slots: Mapping[str, Any], keep: Part, change: Part, collect: Part)
 
 
 def fill(template: str, slots: Mapping[str, Any]) -> str:
-    """Replaces ``{name}`` of every slot. Other braces are code and stay."""
+    """Replaces ``{name}`` for every slot. Other braces are code and stay."""
     for name, value in slots.items():
         template = template.replace("{" + name + "}", str(value))
     return template
@@ -125,7 +125,7 @@ def arguments(rng: random.Random, samples: list[Any], count: int) -> list[list[A
 
 
 def shown(value: object) -> str:
-    """``repr`` with sorted sets, so that it is the same in every run."""
+    """``repr``, with sets sorted to be the same in every run."""
     if isinstance(value, set) and value:
         return "{" + ", ".join(repr(item) for item in sorted(value)) + "}"
     return repr(value)
@@ -133,7 +133,7 @@ def shown(value: object) -> str:
 
 # -- tasks -----------------------------------------------------------------------------
 def task(rng: random.Random) -> Task:
-    """One function to complete, with examples in its docstring, and tests."""
+    """A function to complete, with examples in its docstring, and tests."""
     made = function(rng)
     calls = arguments(rng, made.samples, EXAMPLES + TESTS)
     prompt = _header(made, calls[:EXAMPLES])
@@ -173,7 +173,7 @@ def _tests(made: Function, calls: list[list[Any]]) -> str:
 
 
 def dialogue(rng: random.Random) -> Task:
-    """A request for a function, then for an explanation or a test of it (MT-bench)."""
+    """A request for a function, then one for its explanation or test (MT-bench)."""
     made = function(rng)
     request = rng.choice(
         ["Write a Python function that will {s}.", "Implement this in Python: {s}."]
@@ -193,7 +193,7 @@ def _code_answer(made: Function) -> str:
 
 
 def _explanation(made: Function) -> Turn:
-    """The second turn that explains the function."""
+    """A second turn that explains the function."""
     first_comment = made.solution.split("# ")[1].splitlines()[0]
     returned = made.solution.split("return ")[-1].strip()
     answer = (
@@ -208,7 +208,7 @@ def _explanation(made: Function) -> Turn:
 
 
 def _test_request(made: Function, call: list[Any]) -> Turn:
-    """The second turn that tests the function."""
+    """A second turn that tests the function."""
     answer = (
         "Yes. A test calls the function with a small list and compares the result:\n"
         f"```python\ndef test_{made.name}():\n"
@@ -222,7 +222,7 @@ def _test_request(made: Function, call: list[Any]) -> Turn:
 
 # -- real code -------------------------------------------------------------------------
 def library(rng: random.Random, characters: int) -> list[str]:
-    """About ``characters`` of standard library source, cut at top-level definitions."""
+    """About ``characters`` of the standard library, cut at top-level definitions."""
     root = Path(sysconfig.get_paths()["stdlib"])
     files = sorted(root.glob("*.py")) + sorted((root / "json").glob("*.py"))
     rng.shuffle(files)

@@ -1,13 +1,13 @@
-"""All categories together: seeded tasks for training, and held-out tasks.
+"""Tasks of all categories: seeded tasks for training, and held-out tasks.
 
 Training draws an endless stream of tasks from one seed, and skips every task with a
-held-out question. Knows nothing about tokens.
+held-out question. This module knows no tokens.
 
 The shipped prompts and the datastore's tasks are held out. The first twelve prompts of
 a category were held out from the start. We added the others after the embedded models
-had been trained, and chose questions that no training had drawn. So ``tasks`` still
+had been trained, and chose questions that training had never drawn. So ``tasks`` still
 draws the text that the models were trained on. ``data/corpus/held_out.toml`` lists the
-draws that training had drawn, too; we skip them.
+draws that we skip because training had drawn them too.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Generator: TypeAlias = Callable[[random.Random], Task]
 
 
 def _generators(held_out: bool = False) -> dict[str, Generator]:
-    """The function that draws a task, for each category that is trained.
+    """The function that draws a task, for each category in training.
 
-    ``held_out``: with names, facts and numbers that training never draws, in categories
-    where it has drawn nearly all questions.
+    ``held_out``: use names, facts and numbers that training never draws, in categories
+    where training has drawn nearly all questions.
     """
     kinds_of = reasoning.HELD_OUT_KINDS_OF if held_out else reasoning.KINDS_OF
     generators: dict[str, Generator] = {
@@ -61,8 +61,8 @@ SHIPPED_SEED, SHIPPED = 20_000, 96
 FIRST = 12  # shipped prompts that were held out from the start
 DATASTORE_SEED, DATASTORE_DRAWS = 30_000, 2_150
 
-# Tasks drawn from each category, relative to one MGSM language. The ten languages share
-# their arithmetic; code and translation have the most possible questions.
+# How often each category is drawn, relative to one MGSM language. The ten languages
+# share their arithmetic; code and translation have the most possible questions.
 WEIGHT = {
     "humaneval": 4,
     "gsm8k": 3,
@@ -98,7 +98,7 @@ def shipped(category: str, count: int = SHIPPED) -> list[Task]:
 
 @cache
 def _shipped(category: str) -> tuple[Task, ...]:
-    """All of them, without repeated questions."""
+    """All shipped tasks of ``category``, without repeated questions."""
     rng = random.Random(f"{SHIPPED_SEED} {category}")
     task_of_key: dict[str, Task] = {}
     generate = {**GENERATORS, **SHIPPED_ONLY}[category]
@@ -119,9 +119,9 @@ def _shipped(category: str) -> tuple[Task, ...]:
 
 @cache
 def datastore_tasks() -> tuple[Task, ...]:
-    """About 2,000 tasks of all categories that are neither trained on nor shipped.
+    """About 2,000 tasks from all categories, neither used in training nor shipped.
 
-    They are of the same kinds, with the same sentences but other facts.
+    They have the same kinds and the same sentences, with other facts.
     """
     rng = random.Random(DATASTORE_SEED)
     names, weights = _weighted_categories(WEIGHT)
@@ -137,7 +137,7 @@ def datastore_tasks() -> tuple[Task, ...]:
 
 
 def _drawn_in_training(what: str) -> frozenset[int]:
-    """The numbers of the draws that an embedded model was trained on, too."""
+    """The numbers of the draws that an embedded model was also trained on."""
     return frozenset(data("held_out")["drawn_in_training"].get(what, ()))
 
 
@@ -154,7 +154,7 @@ def _shipped_keys() -> set[str]:
 
 
 def _weighted_categories(weight: dict[str, int]) -> tuple[list[str], list[int]]:
-    """The categories that are trained, and how often each is drawn."""
+    """The categories in training, and how often each is drawn."""
     names = list(GENERATORS)
     return names, [weight.get(name, 1) for name in names]
 

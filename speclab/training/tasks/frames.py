@@ -1,8 +1,7 @@
-"""Tasks from frames: texts with slots, in ``data/corpus/*.toml``.
+"""Generates tasks from frames, which are texts with slots in ``data/corpus/*.toml``.
 
-A frame names the tables and lists that its slots are drawn from. Its answer uses the
-same slots as its question, so the prompt determines it. Two slots from one list always
-differ.
+A frame names the tables and lists that fill its slots. Question and answer use the same
+slots, so the prompt determines the answer. Two slots from one list always differ.
 
 A table may have ``held_out_rows``, and a file ``held_out_lists``. They replace its rows
 and lists in tasks that training must not draw.
@@ -19,7 +18,7 @@ FILES = ("writing", "knowledge", "reading")
 
 
 class Frame(NamedTuple):
-    """A frame, and the file that has its tables and lists."""
+    """A frame, and the file with its tables and lists."""
 
     file: str
     keys: dict[str, Any]
@@ -40,7 +39,7 @@ def categories() -> list[str]:
 
 
 def draw(rng: random.Random, frame: Frame, held_out: bool = False) -> dict[str, Any]:
-    """Values for all slots of a frame, from ``held_out`` rows if it has any.
+    """Draws values for all slots of a frame, if possible from its ``held_out`` rows.
 
     ``{Slot}`` is ``{slot}`` with a capital first letter.
     """
@@ -60,7 +59,7 @@ def draw(rng: random.Random, frame: Frame, held_out: bool = False) -> dict[str, 
 def _draw_rows(
     rng: random.Random, frame: Frame, slots: dict[str, Any], held_out: bool
 ) -> None:
-    """Draws a row of every table: slots <prefix>_<column>. No row is drawn twice."""
+    """Draws a row of every table, never twice, into slots <prefix>_<column>."""
     tables = frame.keys.get("tables", {})
     for prefix, name in tables.items():
         table = data(frame.file)["tables"][name]
@@ -88,14 +87,15 @@ def _draw_words(
 
 
 def _capitalise(text: str) -> str:
-    """``text`` with a capital first letter, the others as they are."""
+    """``text`` with a capital first letter and otherwise unchanged."""
     return text[:1].upper() + text[1:]
 
 
 def task(rng: random.Random, category: str, held_out: bool = False) -> Task:
-    """One task of ``category``, from a frame drawn at random.
+    """A task of ``category``, from a frame drawn at random.
 
-    ``held_out``: from rows and lists that training never draws from, if there are any.
+    ``held_out``: use rows and lists that training never draws from, if the frame has
+    any.
     """
     frames = [frame for frame in all_frames() if frame.keys["category"] == category]
     frame = rng.choice(frames)

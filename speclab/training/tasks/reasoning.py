@@ -1,8 +1,7 @@
 """MT-bench's reasoning and math: questions with step-by-step answers.
 
-Every number and every conclusion is computed here from the question. Each function
-draws one question with its answer, and a follow-up. Knows nothing about the other
-categories.
+All numbers and conclusions in answers are computed from the question. Each function
+draws a question, a follow-up, and their answers. This module knows no other category.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ DIRECTIONS = ("north", "east", "south", "west")
 
 
 def order(rng: random.Random) -> TwoTurns:
-    """Who is the tallest of four, given their order."""
+    """Who is the tallest of four people, given pairwise comparisons."""
     a, b, c, d = rng.sample(NAMES, 4)
     word, more, most, least = rng.choice(ORDERS)
     facts = [
@@ -57,7 +56,7 @@ def order(rng: random.Random) -> TwoTurns:
 
 
 def syllogism(rng: random.Random, names: Sequence[str] = NAMES) -> TwoTurns:
-    """Whether something is possible, given a statement on all and one on none."""
+    """Whether something is possible, given that all A are B and no B is C."""
     a, b = rng.sample(KINDS, 2)
     t, u = rng.sample(TRAITS, 2)
     name = rng.choice(names)
@@ -81,7 +80,7 @@ def syllogism(rng: random.Random, names: Sequence[str] = NAMES) -> TwoTurns:
 
 
 def walk(rng: random.Random, names: Sequence[str] = NAMES) -> TwoTurns:
-    """The direction in which a person looks after three turns."""
+    """The direction that a person faces after three turns."""
     name, heading = rng.choice(names), rng.randrange(4)
     first_heading = heading
     turns = [rng.choice(["right", "left"]) for _ in range(3)]
@@ -117,7 +116,7 @@ def walk(rng: random.Random, names: Sequence[str] = NAMES) -> TwoTurns:
 
 
 def rectangle(rng: random.Random, lengths: tuple[int, int] = (2, 9)) -> TwoTurns:
-    """Area and perimeter of a rectangle; ``lengths``: the least and the most."""
+    """Area and perimeter of a rectangle; ``lengths``: the smallest and the largest."""
     a, b, k = rng.randint(*lengths), rng.randint(2, 9), rng.randint(2, 4)
     question = (
         f"A rectangle is {a} metres long and {b} metres wide. "
@@ -142,7 +141,7 @@ def rectangle(rng: random.Random, lengths: tuple[int, int] = (2, 9)) -> TwoTurns
 
 
 def equation(rng: random.Random, added: tuple[int, int] = (2, 15)) -> TwoTurns:
-    """The solution of ax + b = c; ``added``: the least and the most that b can be."""
+    """The solution of ax + b = c; ``added``: the smallest and the largest b."""
     a, x, b = rng.randint(2, 9), rng.randint(2, 9), rng.randint(*added)
     c = a * x + b
     question = rng.choice(["Solve the equation {}.", "What is x in {}?"])
@@ -164,7 +163,7 @@ def equation(rng: random.Random, added: tuple[int, int] = (2, 15)) -> TwoTurns:
 
 
 def average(rng: random.Random) -> TwoTurns:
-    """The average of three numbers, a whole number."""
+    """The average of three numbers, which is a whole number."""
     total = 1
     while total % 3 != 0:
         a, b, c = rng.randint(2, 30), rng.randint(2, 30), rng.randint(2, 30)
@@ -192,7 +191,7 @@ KINDS_OF: Kinds = {
     "math": (rectangle, equation, average),
 }
 
-# With names and numbers that training never draws, if it has drawn all others.
+# With names and numbers that training never draws, where it has drawn all others.
 HELD_OUT_NAMES = (
     "Grace",
     "Oscar",

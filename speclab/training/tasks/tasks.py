@@ -1,6 +1,6 @@
 """A task: a user's question and a good answer.
 
-It is the unit of all training text. Knows nothing about tokens or models.
+It is the unit of all training text. This module knows no tokens and no models.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any, TypeAlias
 from speclib.paths import DATA
 
 CORPUS = DATA / "corpus"
-CHOICE = re.compile(r"<([^<>]*\|[^<>]*)>")  # "<a|b>": one of the two
+CHOICE = re.compile(r"<([^<>]*\|[^<>]*)>")  # "<a|b>": either a or b
 
-Turn: TypeAlias = tuple[str, str]  # what the user says, what the assistant answers
+Turn: TypeAlias = tuple[str, str]  # the user's message, the assistant's answer
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task of ``category``.
+    """A task of ``category``.
 
     A code task has one turn, (prompt, solution), and is ``raw`` text; all others are
-    dialogues. ``facts`` holds the other fields of the category's official format (test,
-    answer).
+    dialogues. ``facts`` contains the other fields of the category's official format
+    (test, answer).
     """
 
     category: str
@@ -37,7 +37,7 @@ class Task:
 
     @property
     def key(self) -> str:
-        """Identifies the question: category and first user text."""
+        """Identifies the question by category and first user message."""
         return f"{self.category}\n{self.turns[0][0]}"
 
 
@@ -49,7 +49,7 @@ def data(name: str) -> dict[str, Any]:
 
 
 def fill_template(rng: random.Random, template: str, slots: Mapping[str, Any]) -> str:
-    """Fills ``{slots}`` and draws one choice of every ``<a|b>`` in ``template``."""
+    """Fills ``{slots}`` in ``template``, and chooses at random in every ``<a|b>``."""
 
     def draw(choice: re.Match[str]) -> str:
         options: list[str] = choice[1].split("|")

@@ -1,1 +1,1 @@
-"""A paper's figures, in plotly."""
+"""A paper's figures, drawn with plotly."""

@@ -1,6 +1,6 @@
-"""The DSI paper's charts: heatmaps of speed-ups, and dots per accounting.
+"""The DSI paper's charts: heatmaps of speed-ups, and dots by accounting rule.
 
-Reads numbers of tables; knows no rule of accounting.
+This module reads tables' numbers, and knows no accounting rule.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from .look import COLOURS, with_look
 PINK = "#d6498f"
 WHITE = "#f4f4f2"
 BLUE = "#1f5fa8"
-OUTLINE = "#3b3f46"  # of the region that is slower
+OUTLINE = "#3b3f46"  # around the slower region
 
-LARGEST_LOG = 2.0  # log2 of the speed-up at which colours end
+LARGEST_LOG = 2.0  # log2 of the speed-up with the strongest colour
 EVEN = 0.999  # speed-up at the outline; at 1, rounding would outline areas of exactly 1
-SMALLEST_SPAN = 5.0  # per cent; smaller differences do not reach the full colour
-DECIMALS = 3  # of a heatmap's numbers
+SMALLEST_SPAN = 5.0  # smallest difference with the strongest colour, per cent
+DECIMALS = 3  # decimals of a heatmap's numbers
 
 HEATMAPS_ACROSS = 3
-HEATMAP_HEIGHT = 320  # pixels of a line of panels
+HEATMAP_HEIGHT = 320  # pixels of a row of panels
 SPEEDUP_BAR = {
     "tickvals": [-2, -1, 0, 1, 2],
     "ticktext": ["≤ ¼", "½", "1", "2", "≥ 4"],
@@ -41,8 +41,10 @@ SPEEDUP_BAR = {
 
 
 class Heatmap(NamedTuple):
-    """A panel: speed-ups over the drafter's share of the target's latency and the
-    acceptance rate, [shares, alphas]."""
+    """A panel of speed-ups [shares, alphas].
+
+    shares: drafter latency over target latency. alphas: acceptance rates.
+    """
 
     name: str
     shares: np.ndarray
@@ -51,11 +53,11 @@ class Heatmap(NamedTuple):
 
 
 def speedup_heatmaps(result: TableResult) -> go.Figure:
-    """The figure's panels by the paper's rules, the method's code, and by how much the
-    code's time differs from the rules' time.
+    """The figure's panels by the paper's rules and by the method's code.
 
-    Axes are as printed, with the acceptance rate upwards. Pink is slower, white equal,
-    blue faster; an outline surrounds the slower region. Empty for a table whose
+    The last panel has the relative difference between the two times. Axes are as
+    printed, with the acceptance rate upwards. Pink is slower, white equal, blue faster;
+    an outline surrounds the slower region. The figure is empty for a table whose
     heatmaps were not computed.
     """
     maps = result.figure
@@ -135,7 +137,7 @@ def _speedup_traces(heatmap: Heatmap, *, has_scale: bool) -> list[BaseTraceType]
 
 
 def _difference_trace(maps: HeatmapFigure) -> go.Heatmap:
-    """By how many per cent the code takes longer than the rules predict."""
+    """A heatmap of how much longer the code takes than the rules predict, per cent."""
     percent = 100 * maps.difference
     span = max(SMALLEST_SPAN, float(abs(percent).max()))
     return go.Heatmap(
@@ -162,10 +164,10 @@ LINE_HEIGHT = 28  # pixels of a line of dots
 
 
 def dots_by_accounting(result: TableResult) -> go.Figure:
-    """A line per column, a dot per row, a bar at their mean: the effect of a choice of
-    accounting on all rows.
+    """The effect of each accounting rule: a line per column, with a dot per row.
 
-    The first line shows Table 1's printed numbers for the same rows.
+    A bar marks the mean. The first line shows Table 1's printed numbers for the same
+    rows.
     """
     table = result.table
     printed = {}
@@ -198,7 +200,7 @@ def dots_by_accounting(result: TableResult) -> go.Figure:
 def _add_line_of_dots(
     figure: go.Figure, name: str, speedups: dict[str, float], colour: str
 ) -> None:
-    """Adds a dot per row, a bar at their mean, and the mean at the right."""
+    """Adds a dot per row, a bar at their mean, and the mean as a number."""
     figure.add_scatter(
         x=list(speedups.values()),
         y=[name] * len(speedups),

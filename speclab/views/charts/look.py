@@ -1,7 +1,7 @@
-"""The look that all charts share, and their colours.
+"""The style and the colours that all charts share.
 
-Backgrounds are transparent. The grey of lines and text can be read on light and on dark
-pages. Knows no form of chart.
+Backgrounds are transparent. The grey of lines and text is readable on light and on dark
+pages. This module knows no form of chart.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ COLOURS = {
 }
 DASHES = {"paper": "dot", "virtual": "solid", "emulated": "dash", "measured": "dashdot"}
 
-# For names that are not kinds.
+# Colours for names that are not kinds of number.
 PALETTE = ("#a6aab2", "#e0a33e", "#7aa6a1", "#c58fb5", "#8fb36b", "#5a56c9")
 SHADES = (*PALETTE, "#c9584c", "#6d7f95")
 INK = "#7d838e"
@@ -30,13 +30,13 @@ LONG_LABEL = 12  # letters; a longer label is broken into two lines
 
 # Sizes of the legend, pixels.
 LETTER_WIDTH = 7
-LEGEND_KEY_WIDTH = 46  # of a name's line or square and the gap to the next name
+LEGEND_KEY_WIDTH = 46  # a name's line or square, and the gap to the next name
 NARROW_PAGE = 700
 LEGEND_LINE_HEIGHT = 22
 
 
 def with_look(figure: go.Figure, lines: int, unit: str, below: str = "") -> go.Figure:
-    """The figure with the shared look; the last step of every chart.
+    """Applies the shared style to a figure, as the last step of every chart.
 
     ``lines``: the number of rows of panels. ``unit``: title of the leftmost y axes.
     ``below``: title of the lowest x axes.
@@ -82,7 +82,7 @@ def _y_axis_of(x_axis: go.layout.XAxis) -> str:
 
 
 def _legend_lines(figure: go.Figure) -> int:
-    """The number of lines of the legend on a narrow page; at least one."""
+    """The number of lines in the legend on a narrow page, at least 1."""
     width = 0
     for trace in figure.data:
         if trace.name and trace.showlegend is not False:
@@ -91,7 +91,7 @@ def _legend_lines(figure: go.Figure) -> int:
 
 
 def wrap_label(label: str) -> str:
-    """An axis label; a long one is wrapped, so that none is rotated."""
+    """An axis label, wrapped if it is long, so that plotly rotates none."""
     if " / " in label:
         return label.replace(" / ", "<br>")
     if len(label) > LONG_LABEL:

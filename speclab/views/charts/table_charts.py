@@ -1,10 +1,10 @@
-"""The chart of a table as a plotly figure; the table's file names it.
+"""Draws the chart that a table's file names, as a plotly figure.
 
 A table's TOML file has, for example, ``chart = "lines_over_windows"``, and ``CHARTS``
 maps these names to functions. A table without the key has no chart; its page shows the
-dot plot of ``views.tables.dot_plot``. Every chart is a few panels of bars or lines,
-drawn by plotly express from a frame with a row per number. Reads numbers of tables;
-knows no run and no file.
+dot plot from ``views.tables.dot_plot``. Every chart is a few panels of bars or lines,
+which plotly express draws from a frame with a row per number. This module reads tables'
+numbers, and knows no run and no file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from speclib.errors import unknown_name
 from . import dsi_charts
 from .look import COLOURS, DASHES, PALETTE, SHADES, with_look, wrap_label
 
-ACROSS = 3  # panels side by side, at most
+ACROSS = 3  # maximum number of panels side by side
 DOUBLING = 0.30103  # log10 of 2
 
 
@@ -48,7 +48,7 @@ def numbers_of(result: TableResult) -> pd.DataFrame:
 
 
 def unit_of_column(table: Table, column: str) -> str:
-    """The unit of a column's numbers: its own, or the table's."""
+    """The unit of a column's numbers, by default the table's."""
     return str(table.column.get(column, {}).get("unit", table.unit))
 
 
@@ -72,10 +72,10 @@ def draw(
     below: str = "",
     **options: Any,
 ) -> go.Figure:
-    """The numbers in panels, drawn by ``form``, a function of plotly express.
+    """Draws the numbers in panels with ``form``, a function from plotly express.
 
-    ``panel``, ``x``, ``y`` and ``name`` are columns of ``numbers``: the panel's title,
-    the axes, and the legend. ``below``: title of the lowest x axes.
+    ``panel``, ``x``, ``y`` and ``name`` are columns of ``numbers``, for the panel's
+    title, the axes and the legend. ``below``: title of the lowest x axes.
     """
     if numbers.empty:
         return go.Figure()
@@ -112,7 +112,7 @@ def draw(
 
 
 def bars_over_iterations(result: TableResult) -> go.Figure:
-    """A bar per iteration, and a line at the fixed window."""
+    """A bar per iteration, and a line at the fixed window size."""
     numbers = numbers_of(result)
     numbers = numbers.assign(iteration=numbers.row.astype(int))
     figure = draw(
@@ -150,7 +150,7 @@ def draw_lines(
     dashes: Mapping[str, str] = DASHES,
     **options: Any,
 ) -> go.Figure:
-    """Panels of lines with a dot per number; for further options see ``draw``."""
+    """Draws panels of lines with a dot per number; for options see ``draw``."""
     figure = draw(
         px.line,
         result,
@@ -167,8 +167,10 @@ def draw_lines(
 
 
 def lines_over_windows(result: TableResult) -> go.Figure:
-    """A panel per column, a line per kind over the windows γ, a star on each line's
-    highest point."""
+    """A panel per column, and a line per kind over the windows γ.
+
+    A star marks each line's highest point.
+    """
     numbers = numbers_of(result)
     numbers = numbers.assign(window=numbers.row.astype(int))
     figure = draw_lines(
@@ -188,10 +190,10 @@ def lines_over_windows(result: TableResult) -> go.Figure:
 
 
 def lines_over_rows(result: TableResult) -> go.Figure:
-    """A panel per column, a line per kind over row labels that are numbers.
+    """A panel per column, and a line per kind over row labels that are numbers.
 
-    If a column's label is a number, too, the panel's title says what it counts. If a
-    formula gave the printed numbers, the legend shows it.
+    If a column's label is also a number, the panel's title says what it counts. If the
+    printed numbers come from a formula, the legend shows it.
     """
     table = result.table
     names = {kind: kind for kind in result.kinds}
@@ -221,8 +223,10 @@ def lines_over_rows(result: TableResult) -> go.Figure:
 
 
 def lines_over_budgets(result: TableResult) -> go.Figure:
-    """A panel per column, a line per kind: the difference in per cent of the speed at a
-    budget from the speed at budget c."""
+    """A panel per column, and a line per kind over the budgets.
+
+    It shows how much the speed differs from that at budget c, in per cent.
+    """
     numbers = numbers_of(result)
     at_c = numbers[numbers.row == "c"].set_index(["column", "kind"]).value
     numbers = numbers.join(at_c.rename("at_c"), on=["column", "kind"], how="inner")
@@ -242,10 +246,10 @@ def lines_over_budgets(result: TableResult) -> go.Figure:
 
 
 def lines_over_lengths(result: TableResult) -> go.Figure:
-    """A panel per unit, a line per column and kind over the number of tokens.
+    """A panel per unit, and a line per column and kind over the number of tokens.
 
-    The number begins a row's label, and its axis is logarithmic. Empty if no row's
-    label begins with a number.
+    A row's label begins with the number, whose axis is logarithmic. The figure is empty
+    if no label begins with a number.
     """
     numbers = numbers_of(result)
     numbers = numbers[numbers.row.str[0].str.isdigit()]
@@ -275,8 +279,7 @@ def lines_over_lengths(result: TableResult) -> go.Figure:
 
 
 def lines_over_layers(result: TableResult) -> go.Figure:
-    """A panel per unit and kind, a line per column over the number of layers that are
-    computed at once.
+    """A panel per unit and kind, and a line per column over layers computed at once.
 
     A second calibration, or another model, has a dotted line in the same colour.
     """
@@ -335,10 +338,9 @@ CHARTS: dict[str, Callable[[TableResult], go.Figure]] = {
 
 
 def chart(result: TableResult) -> go.Figure | None:
-    """The chart that the table's file names; None if it names none.
+    """The chart that the table's file names; None without a name or numbers.
 
-    Also None if the chart's numbers are missing. Raises UnknownName for a chart that is
-    not in ``CHARTS``.
+    Raises UnknownName for a chart that is not in ``CHARTS``.
     """
     table = result.table
     if table.chart is None:

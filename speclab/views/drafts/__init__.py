@@ -1,1 +1,1 @@
-"""Pictures of one round's draft: several sequences, a tree, or branches."""
+"""Pictures of a round's draft: several sequences, a tree, or branches."""

@@ -1,7 +1,8 @@
-"""What a draft model wrote in one round, and what the target model made of it.
+"""A round's draft, and what the target model accepted of it.
 
-A round's draft is several sequences, a tree, or a branch for each guessed outcome of
-the target's test. Reads a trace. Knows no picture, method, clock or notebook.
+A draft is several sequences, a tree, or a branch for each guessed outcome of the
+target's test. This module reads a trace. It knows no picture, method, clock or
+notebook.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from speclib.drawing.timeline.run import TimelineRun
 from speclib.errors import BadValue
 from speclib.trace.events import Event
 
-# A part for each token, by what happened to it. "text" was committed before the round.
-# Drafted tokens that were tested are "accepted" or "rejected"; the others are "unread".
+# A part for each token; its kind is the token's outcome. A token committed before the
+# round is "text". A tested draft is "accepted" or "rejected", an untested one "unread".
 MarkedText: TypeAlias = list[TextPart]
 
 
 @dataclass(frozen=True)
 class DraftedRound:
-    """A round, its draft, and what the target model made of it.
+    """A round, its draft, and the tokens that the round committed.
 
-    ``draft`` is the drafting event. ``window`` are the tokens drafted before it, which
-    the target tests meanwhile. ``committed`` are the tokens that the round added to the
-    text ``before``: the accepted ones, then the target's own token.
+    ``draft`` is the drafting event. ``window`` contains the tokens drafted before it,
+    which the target tests at the same time. ``committed`` contains the tokens that the
+    round added to the text ``before``: accepted drafts, then the target's own token.
     """
 
     run: TimelineRun
@@ -46,17 +47,17 @@ class DraftedRound:
 
     @property
     def width(self) -> int:
-        """The number of sequences or branches, or of nodes on the widest level."""
+        """The number of sequences, of branches, or of nodes on the widest level."""
         raise NotImplementedError
 
     @property
     def accepted(self) -> int:
         """The number of window tokens that the target accepted."""
-        return common_beginning(self.window, self.committed)
+        return common_prefix(self.window, self.committed)
 
     @property
     def payload(self) -> Any:
-        """What the drafting event records in addition to its tokens."""
+        """The drafting event's payload."""
         return self.draft.payload
 
     def piece(self, token: int) -> str:
@@ -64,30 +65,30 @@ class DraftedRound:
         return self.run.piece(token)
 
     def word(self, token: int) -> str:
-        """A token as its cell shows it."""
+        """A token's label in its cell."""
         return token_label(self.piece(token))
 
-    def outcome_in_window(self, place: int) -> str:
-        """What happened to a window token: accepted, rejected or unread."""
-        if place < self.accepted:
+    def outcome_in_window(self, index: int) -> str:
+        """The outcome of a window token: accepted, rejected or unread."""
+        if index < self.accepted:
             return "accepted"
-        is_replaced = place == self.accepted and place < len(self.committed)
+        is_replaced = index == self.accepted and index < len(self.committed)
         return "rejected" if is_replaced else "unread"
 
     def text(self) -> MarkedText:
         """The tokens before the draft: the text, then the window."""
         parts = [TextPart("text", one_line(self.piece(token))) for token in self.before]
-        for place, token in enumerate(self.window):
-            kind = self.outcome_in_window(place)
+        for index, token in enumerate(self.window):
+            kind = self.outcome_in_window(index)
             parts.append(TextPart(kind, one_line(self.piece(token))))
         return parts
 
     def summary(self) -> str:
-        """The size of the draft."""
+        """The size of the draft, in words."""
         raise NotImplementedError
 
     def verdict(self) -> str:
-        """What the target's pass did to the draft."""
+        """The effect of the target's pass on the draft, in words."""
         raise NotImplementedError
 
     def draft_in_words(self) -> list[str]:
@@ -95,7 +96,7 @@ class DraftedRound:
         raise NotImplementedError
 
     def lines(self) -> list[str]:
-        """The round in words."""
+        """The whole round in words."""
         first = f"round {self.number}: {self.summary()}"
         draft = [f"  {line}" for line in self.draft_in_words()]
         return [first, *draft, self.verdict()]
@@ -122,7 +123,7 @@ class SequencesRound(DraftedRound):
 
     @property
     def threshold(self) -> float:
-        """θ, which a first token's chance must exceed; 0 if there was no threshold."""
+        """θ, which a first token's probability must exceed; 0 without a threshold."""
         threshold: float = self.payload.threshold
         return threshold
 
@@ -149,10 +150,10 @@ class SequencesRound(DraftedRound):
         return len(self.draft.sequences)
 
     def outcome(self, sequence: int, position: int) -> str:
-        """What happened to a token: accepted, rejected, discarded or dropped.
+        """The outcome of a token: accepted, rejected, discarded or dropped.
 
-        The tokens of sequences that did not continue are dropped. If no sequence
-        continued, the likeliest one shows what happened to them.
+        The tokens of sequences that did not continue are dropped. If none continued,
+        the likeliest sequence has the outcome of all.
         """
         if sequence != (self.chosen_sequence or 0):
             return "dropped"
@@ -160,16 +161,16 @@ class SequencesRound(DraftedRound):
         return self.draft.outcome[sequence * length + position]
 
     def summary(self) -> str:
-        """How many sequences there are, and why."""
+        """The number and length of the sequences, and the threshold."""
         number = counted(len(self.sequences), "sequence")
         length = counted(len(self.sequences[0]), "token")
-        why = "no threshold asked"
+        threshold = "no threshold"
         if self.threshold:
-            why = f"θ = P₁·P = {self.threshold:.3f}"
-        return f"{number} of {length}, {why}"
+            threshold = f"θ = P₁·P = {self.threshold:.3f}"
+        return f"{number} of {length}, {threshold}"
 
     def verdict(self) -> str:
-        """What the target's pass did to the sequences."""
+        """The effect of the target's pass on the sequences."""
         own = self.word(self.committed[-1])
         next_word = f"the target's next word is “{own}”"
         if self.chosen_sequence is not None:
@@ -236,7 +237,7 @@ class TreeRound(DraftedRound):
         return outcome
 
     def label(self, node: int) -> str:
-        """A node's text; shows its blanks if a sibling differs only in them."""
+        """A node's text, with visible spaces if a sibling differs only in them."""
         siblings = []
         for other, parent in enumerate(self.parents):
             if parent == self.parents[node] and other != node:
@@ -256,7 +257,7 @@ class TreeRound(DraftedRound):
         accepted = self.draft.outcome.count("accepted")
         followed = f"the target follows it for {accepted} of {self.depth} levels"
         if len(self.committed) <= accepted:
-            return f"{followed}, to the text's end"
+            return f"{followed}, to the end of the text"
         own = self.word(self.committed[-1])
         return f"{followed}, then writes “{own}”"
 
@@ -281,7 +282,7 @@ class ForkRound(DraftedRound):
 
     @property
     def branches(self) -> list[tuple[Any, tuple[int, ...]]]:
-        """Each guessed outcome, with the tokens drafted for it.
+        """Each guessed outcome, and the tokens drafted for it.
 
         An outcome has ``accepted`` and ``token``; see ``core.verification.Outcome``.
         """
@@ -306,24 +307,24 @@ class ForkRound(DraftedRound):
 
     @property
     def hit(self) -> int | None:
-        """The branch drafted for the actual outcome; None for a miss."""
+        """The branch for the actual outcome; None for a miss."""
         for number, (outcome, _) in enumerate(self.branches):
             if outcome == (self.accepted, self.own):
                 return number
         return None
 
-    def outcome(self, branch: int, place: int) -> str:
-        """What happened to a branch's token: dropped if its branch was not chosen."""
+    def outcome(self, branch: int, index: int) -> str:
+        """The outcome of a branch's token, which is dropped unless it is a hit."""
         if branch != self.hit:
             return "dropped"
-        return self.draft.outcome[branch * self.length + place]
+        return self.draft.outcome[branch * self.length + index]
 
     def text(self) -> MarkedText:
-        """The tokens before the window; the picture draws the window separately."""
+        """The tokens before the window, which the picture draws separately."""
         return super().text()[: len(self.before)]
 
     def summary(self) -> str:
-        """The number of guessed outcomes."""
+        """The number of guessed outcomes, and the length of their branches."""
         number = counted(self.width, "outcome")
         return f"{number} guessed, {counted(self.length, 'token')} drafted for each"
 
@@ -333,10 +334,10 @@ class ForkRound(DraftedRound):
             return "the text ends before the target's own token"
         own = self.word(self.own)
         passed = f"{self.accepted} of {len(self.window)} pass"
-        said = f"{passed}, then the target writes “{own}”"
+        outcome = f"{passed}, then the target writes “{own}”"
         if self.hit is None:
-            return f"{said}: not guessed, a miss"
-        return f"{said}: a hit, the framed branch is the next window"
+            return f"{outcome}: not guessed, a miss"
+        return f"{outcome}: a hit, the framed branch is the next window"
 
     def draft_in_words(self) -> list[str]:
         lines = []
@@ -376,8 +377,8 @@ def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
 
     if not rounds:
         raise BadValue(
-            f"{run.label} drafted no sequences: a tree shows runs of duodecoding, ssd, "
-            "tree and easyspec"
+            f"{run.label} drafted no sequences: give a run of duodecoding, ssd, tree "
+            "or easyspec"
         )
     return rounds
 
@@ -388,7 +389,7 @@ def tested_tokens(target_pass: Event) -> tuple[int, ...]:
     return target_pass.tokens[first:]
 
 
-def common_beginning(some: tuple[int, ...], others: tuple[int, ...]) -> int:
+def common_prefix(some: tuple[int, ...], others: tuple[int, ...]) -> int:
     """The length of the common prefix of two sequences."""
     count = 0
     for token, other in zip(some, others, strict=False):

@@ -1,7 +1,7 @@
-"""A picture of what a draft model wrote, with a slider that chooses the round.
+"""A picture of a round's draft, with a slider that chooses the round.
 
 It shows several sequences (``sequences_picture``), a tree (``tree_picture``) or
-branches (``fork_picture``). Knows no method and no clock.
+branches (``fork_picture``). This module knows no method and no clock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .parts import WIDTH
 from .sequences_picture import sequences_height, sequences_svg
 from .tree_picture import tree_height, tree_svg
 
-# The drawing function for each kind of round, and the one for its picture's height.
+# For each kind of round, the functions for its picture and the picture's height.
 DRAW: dict[type[DraftedRound], Callable[[Any], str]] = {
     SequencesRound: sequences_svg,
     TreeRound: tree_svg,
@@ -49,19 +49,19 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     round.
 
     ``shown``: a result or trace, or a dict of them. The keys of the dict are the values
-    in which the runs differ, and ``by`` is the name of that value. A second slider then
-    chooses the run; when it moves, the picture shows the round whose position in the
-    text is nearest to the last one shown.
+    of the setting in which the runs differ, and ``by`` is its name. A second slider
+    then chooses the run. When it moves, the picture shows the round of the new run that
+    is nearest in the text to the last one shown.
 
     ``round``: the first round to show; by default the one with the widest draft.
 
-    Raises SpeclibError if the run drafted nothing of the kind or has no such round.
+    Raises SpeclibError if a run has no such drafts, or for an unknown round.
     """
 
     def __init__(self, shown: Any, round: int | None = None, by: str = "run"):
         runs = dict(shown) if isinstance(shown, Mapping) else {"": shown}
         if not runs:
-            raise BadValue("a tree of nothing: give at least one result or trace")
+            raise BadValue("no run to show: give at least one result or trace")
         self.rounds: dict[Any, list[DraftedRound]] = {}
         for value, run in runs.items():
             self.rounds[value] = drafted_rounds(timeline_run(run))
@@ -88,7 +88,7 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
     @property
     def round(self) -> DraftedRound:
-        """The round that the sliders select."""
+        """The round that the sliders choose."""
         rounds = self.rounds[self.chooser.value]
         return _numbered(rounds, self.slider.value)
 
@@ -109,12 +109,12 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         return "\n".join(lines)
 
     def _render_again(self, _change: object = None) -> None:
-        """All pictures are as high as the highest, so that nothing jumps."""
+        """Updates the picture; its height never changes, so that nothing jumps."""
         style = f"min-height: {self._greatest_height}px"
         self.image.value = f'<div style="{style}">{self.picture()}</div>'
 
     def _show_nearest_round(self, change: dict[str, Any]) -> None:
-        """Moves the round slider to the position in the text shown before."""
+        """Moves the round slider to the round nearest in the text to the last."""
         rounds_before = self.rounds[change["old"]]
         rounds = self.rounds[change["new"]]
         position = _numbered(rounds_before, self.slider.value).position
@@ -131,7 +131,7 @@ sequences = Sequences  # as lessons call it
 def _round_slider(
     rounds: list[DraftedRound], first_shown: int | None
 ) -> widgets.SelectionSlider:
-    """A slider over ``rounds``; starts at the widest unless a first one is given."""
+    """A slider over ``rounds`` that starts at ``first_shown`` or at the widest."""
     numbers = [drafted.number for drafted in rounds]
     if first_shown is None:
         widest = max(rounds, key=lambda drafted: drafted.width)

@@ -1,16 +1,16 @@
 """The picture of a round in which the draft model wrote a branch for each outcome.
 
-The first row is the window, with a column for each token. Each guessed outcome has a
-row below it, which begins in the column where its guess would follow. A line leads
-there from the last window token that the outcome assumes to be accepted. A frame marks
-the outcome that came true. Knows no trace.
+The first row is the window, with a column for each token. Below it is a row for each
+guessed outcome. It begins in the column after the last window token that the outcome
+assumes to be accepted, and a line leads there from that token. A frame marks the actual
+outcome. This module knows no trace.
 
 ::
 
     round 7  4 outcomes guessed, 2 tokens drafted for each       heading
     …the text before
 
-    o---[ w1 ]--[ w2 ]           the window: what the target tests meanwhile
+    o---[ w1 ]--[ w2 ]           the window, which the target tests meanwhile
     |     |       `--( z )[ z1 ][ z2 ]      both pass, then z
     |     `--( y )[ y1 ][ y2 ]              w1 passes, then y
     `--( x )[ x1 ][ x2 ]                    w1 fails, and x replaces it
@@ -52,9 +52,9 @@ class Grid(NamedTuple):
 
     column: float
 
-    def left(self, place: int) -> float:
-        """The left edge of the cell for the window's token number ``place``."""
-        return CELLS_LEFT + place * self.column
+    def left(self, index: int) -> float:
+        """The left edge of the column at ``index``, pixels."""
+        return CELLS_LEFT + index * self.column
 
     @property
     def cell(self) -> float:
@@ -70,17 +70,17 @@ def grid_of(drafted: ForkRound) -> Grid:
 
 
 def fork_height(drafted: ForkRound) -> int:
-    """Height of the picture, pixels: the window, a row per branch, the verdict."""
+    """The picture's height, pixels: the window, a row per branch, the verdict."""
     return ROWS_TOP + ROW_STEP * (drafted.width + 2) + PAD
 
 
 def row_top(row: int) -> float:
-    """The top of a row; row 0 is the window's."""
+    """The top of a row, pixels; row 0 is the window's."""
     return ROWS_TOP + ROW_STEP * row
 
 
 def fork_svg(drafted: ForkRound) -> str:
-    """SVG of one round."""
+    """The SVG of a round."""
     name = patterns_of(drafted)
     grid = grid_of(drafted)
     rows = rows_of_branches(drafted)
@@ -98,8 +98,10 @@ def fork_svg(drafted: ForkRound) -> str:
 
 
 def rows_of_branches(drafted: ForkRound) -> dict[int, int]:
-    """The row of each branch; the longest accepted prefix comes first, so that no line
-    crosses a cell."""
+    """The row of each branch, by falling length of the accepted prefix.
+
+    In this order no line crosses a cell.
+    """
     by_accepted = sorted(
         range(drafted.width), key=lambda branch: -drafted.branches[branch][0].accepted
     )
@@ -111,17 +113,17 @@ def window_cells(drafted: ForkRound, grid: Grid, name: str) -> str:
     y = row_top(0)
     if not drafted.window:
         return text_at(
-            "no window: the target reads the text alone",
+            "no window: the target reads only the text",
             CELLS_LEFT,
             y + CELL_HEIGHT / 2 + 5,
             fill=QUIET,
         )
     cells = []
-    for place, token in enumerate(drafted.window):
-        outcome = drafted.outcome_in_window(place)
+    for index, token in enumerate(drafted.window):
+        outcome = drafted.outcome_in_window(index)
         outcome = "discarded" if outcome == "unread" else outcome
         label = drafted.word(token)
-        cells.append(cell(grid, grid.left(place), y, label, outcome, name))
+        cells.append(cell(grid, grid.left(index), y, label, outcome, name))
     return "".join(cells)
 
 
@@ -149,7 +151,7 @@ def branch_edge(drafted: ForkRound, grid: Grid, branch: int, row: int) -> str:
 def branch_cells(
     drafted: ForkRound, grid: Grid, branch: int, row: int, name: str
 ) -> str:
-    """The guess, with round ends, and a cell per token; framed if it is a hit."""
+    """A rounded cell for the guess, and one per token; framed if it is a hit."""
     outcome, tokens = drafted.branches[branch]
     y = row_top(row)
     left = grid.left(outcome.accepted)
@@ -168,9 +170,9 @@ def branch_cells(
     label = shortened(drafted.word(outcome.token), grid.cell - 14)
     middle = left + grid.cell / 2
     parts = [guess, centred(label, middle, y + 17)]
-    for place, token in enumerate(tokens):
-        x = grid.left(outcome.accepted + 1 + place)
-        kind = drafted.outcome(branch, place)
+    for index, token in enumerate(tokens):
+        x = grid.left(outcome.accepted + 1 + index)
+        kind = drafted.outcome(branch, index)
         parts.append(cell(grid, x, y, drafted.word(token), kind, name))
     if is_hit:
         width = grid.column * (1 + len(tokens)) - GAP

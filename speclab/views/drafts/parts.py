@@ -1,4 +1,4 @@
-"""The heading and labels that all pictures of drafts share."""
+"""The heading, verdict and labels that all pictures of drafts share."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ TEXT_STYLES = {
 
 
 def heading(drafted: DraftedRound) -> str:
-    """The round's number and summary, and under them the text before the draft.
+    """The round's number and summary, and below them the text before the draft.
 
-    Shows as much of the end of the text as fits on one line.
+    Only the end of the text is shown, as far as it fits on one line.
     """
     summary = tag(
         "tspan", escape(f"\u00a0 {drafted.summary()}"), fill=QUIET, font_weight="400"
@@ -62,7 +62,7 @@ def heading(drafted: DraftedRound) -> str:
 def finished(
     drafted: DraftedRound, body: str, height: int, verdict_at: tuple[float, float]
 ) -> str:
-    """SVG of a round: the heading, the ``body`` and the verdict, top to bottom."""
+    """The SVG of a round: heading, ``body`` and verdict, from top to bottom."""
     x, y = verdict_at
     colour = WRITER_COLOURS["target"]
     verdict = text_at(drafted.verdict(), x, y, fill=colour, font_weight="600")
@@ -76,11 +76,11 @@ def patterns_of(drafted: DraftedRound) -> str:
 
 
 def cell_width(label: str) -> float:
-    """Pixels of a cell that holds ``label``."""
+    """The width of a cell with ``label``, pixels."""
     return max(26, text_width(label) + 12)
 
 
 def text_in_cell(label: str, x: float, y: float, outcome: str) -> str:
-    """A drafted token's text, centred at ``x``; struck through if rejected."""
+    """A drafted token's text, centred at ``x``, and struck through if rejected."""
     style = {"text_decoration": "line-through"} if outcome == "rejected" else {}
     return centred(label, x, y, fill=INK if outcome == "dropped" else "#000", **style)

@@ -1,8 +1,8 @@
 """The picture of a round in which the draft model wrote several sequences.
 
-A line leads from the end of the text to each sequence. It shows the probability that
-the draft model gave the sequence's first token, as a bar and as a number, and then the
-sequence's tokens. A dashed line marks the threshold θ. Knows no trace.
+A line leads from the end of the text to each sequence. Along it are the draft model's
+probability of the sequence's first token, as a bar and as a number, and the sequence's
+tokens. A dashed line marks the threshold θ. This module knows no trace.
 
 ::
 
@@ -42,20 +42,20 @@ ROW_STEP = 34  # from one row to the next
 CELL_HEIGHT = 26
 FORK_X = 26  # the end of the text
 BARS_LEFT = 84
-BAR_LENGTH = 250  # of a probability of 1
+BAR_LENGTH = 250  # for a probability of 1
 CELLS_LEFT = 410
-CELLS_RIGHT = WIDTH - PAD - 40  # the rest is for the number of tokens left out
+CELLS_RIGHT = WIDTH - PAD - 40  # then comes the number of tokens left out
 
 OTHER_WORDS_COLOUR = "#c9c9c9"
 
 
 def sequences_height(drafted: SequencesRound) -> int:
-    """Height of the picture, pixels: the sequences, the other words, the verdict."""
+    """The picture's height, pixels: the sequences, the other words, the verdict."""
     return ROWS_TOP + ROW_STEP * (drafted.width + 2) + PAD
 
 
 def sequences_svg(drafted: SequencesRound) -> str:
-    """SVG of one round."""
+    """The SVG of a round."""
     name = patterns_of(drafted)
     fork_y = ROWS_TOP + ROW_STEP * drafted.width / 2 - (ROW_STEP - CELL_HEIGHT) / 2
 
@@ -83,8 +83,7 @@ def text_y(row_top: float) -> float:
 
 
 def chance_bar(chance: float, y: float, fork_y: float, colour: str) -> str:
-    """A curve from the end of the text, a bar as long as the probability, and the
-    number."""
+    """A curve from the end of the text, then the probability as a bar and a number."""
     middle = y + CELL_HEIGHT / 2
     start = point(FORK_X, fork_y)
     bends = f"{point(FORK_X + 34, fork_y)} {point(FORK_X + 24, middle)}"
@@ -104,9 +103,9 @@ def chance_bar(chance: float, y: float, fork_y: float, colour: str) -> str:
 
 
 def sequence_cells(drafted: SequencesRound, row: int, y: float, name: str) -> str:
-    """A cell for each token that fits; framed if the sequence continues.
+    """A cell for each token that fits, with a frame if the sequence continues.
 
-    ``name``: of the picture's patterns.
+    ``name``: the name of the picture's patterns.
     """
     tokens = drafted.sequences[row]
     cells = []
@@ -122,7 +121,7 @@ def sequence_cells(drafted: SequencesRound, row: int, y: float, name: str) -> st
         outcome = drafted.outcome(row, position)
         is_hatched = outcome == "discarded"
         colour = f"url(#{name}-discarded)" if is_hatched else KIND_COLOURS[outcome]
-        # The last two pixels stay white, so that neighbours are told apart.
+        # The last two pixels stay white to separate neighbours.
         cells.append(rectangle(x, y, width - 2, CELL_HEIGHT, kind=outcome, fill=colour))
         cells.append(text_in_cell(label, x + width / 2 - 1, text_y(y), outcome))
         x += width

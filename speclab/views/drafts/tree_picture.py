@@ -1,8 +1,9 @@
 """The picture of a round in which the draft model wrote a tree.
 
-Each level is a column to the right of its parents. Each leaf has its own row, and every
-other node shares the row of its first leaf, so that the path of first candidates is a
-straight line. The path that the target followed is dark. Knows no trace.
+Each level is a column to the right of its parents. Each leaf has a separate row, and
+every other node shares the row of its first leaf, so that the path of first candidates
+is a straight line. The path that the target followed is dark. This module knows no
+trace.
 
 ::
 
@@ -45,7 +46,7 @@ GAP = 40  # between two levels' cells, for the edges
 
 
 class NodeCell(NamedTuple):
-    """Where a node is drawn: its left edge, its middle and its width, pixels."""
+    """A node's cell: its left edge, its middle and its width, pixels."""
 
     left: float
     middle: float
@@ -59,12 +60,12 @@ class NodeCell(NamedTuple):
 
 
 def tree_height(drafted: TreeRound) -> int:
-    """Height of the picture, pixels: a row per leaf, and the verdict."""
+    """The picture's height, pixels: a row per leaf, and the verdict."""
     return ROWS_TOP + ROW_STEP * (len(drafted.leaves) + 1) + PAD
 
 
 def tree_svg(drafted: TreeRound) -> str:
-    """SVG of one round."""
+    """The SVG of a round."""
     cells = node_cells(drafted)
     root = circle(ROOT_X, ROOT_Y, 5, fill=INK)
     body = edges(drafted, cells) + "".join(map(cell_svg, cells)) + root
@@ -93,11 +94,11 @@ def node_cells(drafted: TreeRound) -> list[NodeCell]:
 
 
 def rows_of_nodes(drafted: TreeRound) -> dict[int, int]:
-    """The row of each node: the row of the first leaf below it."""
+    """The row of each node, which is that of the first leaf below it."""
     rows: dict[int, int] = {}
     for row, leaf in enumerate(drafted.leaves):
         node = leaf
-        # Up to the root, or to a node that already has the row of an earlier leaf.
+        # Up to the root, or to a node that already shares an earlier leaf's row.
         while node >= 0 and node not in rows:
             rows[node] = row
             node = drafted.parents[node]
@@ -122,7 +123,7 @@ def edges(drafted: TreeRound, cells: list[NodeCell]) -> str:
 def edge(
     start_x: float, start_y: float, end: NodeCell, colour: str, thickness: float
 ) -> str:
-    """A curve down to the row of the node ``end``, then straight on to it."""
+    """A curve down to the row of the node ``end``, then a straight line to it."""
     start = point(start_x, start_y)
     bends = f"{point(start_x + 22, start_y)} {point(start_x + 6, end.middle)}"
     row = point(start_x + 28, end.middle)
@@ -148,7 +149,7 @@ def cell_svg(cell: NodeCell) -> str:
 
 
 def shortened(label: str, width: float) -> str:
-    """``label``, shortened with dots if it is wider than ``width`` pixels."""
+    """``label``, shortened with an ellipsis if it is wider than ``width`` pixels."""
     if text_width(label) <= width:
         return label
     while label and text_width(label + "…") > width:

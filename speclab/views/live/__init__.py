@@ -1,1 +1,1 @@
-"""Pictures that a reader can drag and control by keys, with a spoken description."""
+"""Pictures that a reader can drag and control with keys, and that speak."""

@@ -1,4 +1,4 @@
-"""How a drafted token is tested: q and p as bars, with the accepted part filled.
+"""Shows how a drafted token is tested, with bars for q and p.
 
     left: a token's two bars              right: what is written, and p
       ┌───┐ q: outline, dashed              ┌───────┐ ┌───────┐
@@ -7,10 +7,10 @@
     │ │   │ │ min(p, q): kept               │ kept  │ │       │
     └─┴───┴─┘                               └───────┘ └───────┘
 
-The rejected and the missing parts are equal in total, so accepted tokens and
+The rejected and the missing parts have the same total, so accepted tokens and
 replacements together always fill p. A reader drags the tops of the bars, moves them
-with the arrow keys, or changes the temperature. Reads two distributions. Knows no
-model.
+with the arrow keys, or changes the temperature. This module knows two distributions,
+and no model.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ P = (0.45, 0.15, 0.30, 0.10)
 Q = (0.20, 0.45, 0.25, 0.10)
 
 HEIGHT = 390.0
-TOP, CHART = 44.0, 236.0  # pixels: above the bars, and of a probability of 1 / SCALE
-COLUMNS_SHARE = 0.27  # of the width, for the two columns on the right
-LEAST, MOST = 0.01, 0.97  # of a probability that a reader may set
-STEP = 0.01  # of a key
+TOP, CHART = 44.0, 236.0  # pixels above the bars, and of the chart
+COLUMNS_SHARE = 0.27  # the share of the width for the two columns on the right
+LEAST, MOST = 0.01, 0.97  # probabilities that a reader may set
+STEP = 0.01  # the change by a key press
 KEY_STEPS = {
     "ArrowUp": STEP,
     "ArrowRight": STEP,
@@ -70,7 +70,7 @@ LEGEND = (
 class AcceptBarsPicture(LivePicture):
     """The bars alone; ``AcceptBars`` adds the slider."""
 
-    called = "Bars of p and q, whose tops can be moved"
+    called = "Bars for p and q with movable tops"
 
     def __init__(self, p: Row, q: Row, tokens: Sequence[str]):
         self.tokens = tokens
@@ -98,9 +98,9 @@ class AcceptBarsPicture(LivePicture):
         return np.maximum(self.p - self.q, 0)
 
     def set_probability(self, name: str, token: int, value: float) -> None:
-        """Changes a token's probability; the others keep their proportions.
+        """Changes a token's probability at the current temperature.
 
-        ``name``: "p" or "q", at the current temperature.
+        The other tokens keep their proportions. ``name``: "p" or "q".
         """
         distribution = self.p if name == "p" else self.q
         value = min(max(value, LEAST), MOST)
@@ -126,7 +126,7 @@ class AcceptBarsPicture(LivePicture):
     def sentence(self) -> str:
         accepted = float(self.accepted.sum())
         return (
-            f"Of 100 drafted tokens {100 * accepted:.0f} are kept and "
+            f"Of 100 drafted tokens, {100 * accepted:.0f} are kept and "
             f"{100 - round(100 * accepted)} are rejected and replaced."
         )
 
@@ -164,7 +164,7 @@ class AcceptBarsPicture(LivePicture):
         return card(body, width, HEIGHT, definitions=patterns)
 
     def _bars(self, left: float, width: float, name: str) -> str:
-        """A pair of bars for each token, on one baseline."""
+        """A pair of bars for each token, on a common baseline."""
         bottom = TOP + CHART
         elements = [
             title_at("one drafted token", left, 20, size=16),
@@ -215,7 +215,7 @@ class AcceptBarsPicture(LivePicture):
     def _handle(
         self, name: str, token: int, x: float, width: float, value: float, y: float
     ) -> str:
-        """The top of a bar as a line with a letter; it can be dragged."""
+        """The movable top of a bar, as a line with a letter."""
         is_p = name == "p"
         line: dict[str, str | float] = {"stroke": INK, "stroke_width": 3}
         if not is_p:
@@ -245,7 +245,7 @@ class AcceptBarsPicture(LivePicture):
         bottom, bar = TOP + CHART, 0.36 * width
         right = left + width - bar
         elements = [
-            title_at("many of them", left, 20, size=16),
+            title_at("many tokens", left, 20, size=16),
             centred("written", left + bar / 2, bottom + 19),
             centred("p", right + bar / 2, bottom + 19),
         ]
@@ -278,14 +278,14 @@ class AcceptBarsPicture(LivePicture):
 
 
 def tempered(distribution: Row, temperature: float) -> Row:
-    """A distribution at another temperature: its normalised powers."""
+    """A distribution at another temperature, from its normalised powers."""
     powers: Row = distribution ** (1 / temperature)
     normalised: Row = powers / powers.sum()
     return normalised
 
 
 def legend(name: str, width: float) -> str:
-    """What the three fills mean."""
+    """The legend of the three fills."""
     fills = {
         "kept": KIND_COLOURS["accepted"],
         "rejected": f"url(#{name}-rejected)",
@@ -335,7 +335,7 @@ def check_distributions(p: AnyNumbers, q: AnyNumbers, tokens: Sequence[str]) -> 
 def accept_bars(
     p: AnyNumbers = P, q: AnyNumbers = Q, tokens: Sequence[str] = TOKENS
 ) -> AcceptBars:
-    """How drafted tokens are tested, as bars with tops that can be dragged.
+    """Shows how drafted tokens are tested, with bars whose tops can be dragged.
 
     ``p``: the target model's probabilities of a few tokens. ``q``: the draft model's.
     ``tokens``: their names. Raises SpeclibError for invalid probabilities.

@@ -1,4 +1,4 @@
-"""The coins that test drafted tokens: one as a dart on a strip, many as a histogram.
+"""Shows the coins that test drafted tokens, as darts on strips and as a histogram.
 
     accept?    |██████ accepted ██████████|//// rejected ////|      cut at min(1, p/q)
                             ▲ the coin
@@ -7,9 +7,9 @@
 
     written so far, of 10,000 tokens, and p
 
-A token is drawn from q and tested with its own coin; if the test fails, a second coin
-draws the replacement. Buttons throw once, 100 or 10,000 times. Space throws once
-and R starts again. Reads two distributions, and knows no model.
+A token is drawn from q and tested with a coin. If the test fails, a second coin draws
+the replacement. Buttons throw once, 100 or 10,000 times. Space throws once, and R
+starts again. This module knows two distributions, and no model.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from .live_picture import LivePicture, WithSentence
 HEIGHT = 424.0
 STRIP_HEIGHT = 34.0
 ACCEPT_Y, INSTEAD_Y = 64.0, 172.0  # upper edges of the two strips
-CHART_TOP, CHART = 252.0, 116.0  # of the histogram
+CHART_TOP, CHART = 252.0, 116.0  # the histogram's upper edge and height
 THROWS = (1, 100, 10_000)
 
 
 class Throw(NamedTuple):
-    """A token, drafted and tested.
+    """A drafted token and its test.
 
-    ``coin`` accepted or rejected ``drafted``. After a rejection, ``second_coin`` drew
-    the token that was written.
+    ``coin`` accepted or rejected the draft. After a rejection, ``second_coin`` drew the
+    token that was ``written``.
     """
 
     drafted: int
@@ -92,14 +92,14 @@ class CoinsPicture(LivePicture):
 
     @property
     def error(self) -> float:
-        """The largest difference of the written shares from p; 0 before a throw."""
+        """The largest difference between a written share and p; 0 before a throw."""
         if not self.counts.sum():
             return 0.0
         return float(np.abs(self.counts / self.counts.sum() - self.p).max())
 
     # -- what a reader does ------------------------------------------------------------
     def throw(self, times: int) -> None:
-        """Drafts, tests and writes a number of tokens."""
+        """Drafts, tests and writes ``times`` tokens."""
         for _ in range(times):
             self.last = self._throw_once()
             self.counts[self.last.written] += 1
@@ -134,12 +134,13 @@ class CoinsPicture(LivePicture):
         word = self.tokens[throw.drafted]
         if throw.is_accepted:
             what = (
-                f"The draft “{word}” was accepted: the coin fell at {throw.coin:.2f}."
+                f"The draft “{word}” was accepted: the coin landed at {throw.coin:.2f}."
             )
         else:
             what = (
-                f"The draft “{word}” was rejected: the coin fell at {throw.coin:.2f}. "
-                f"The second coin wrote “{self.tokens[throw.written]}” instead."
+                f"The draft “{word}” was rejected: the coin landed at "
+                f"{throw.coin:.2f}. The second coin wrote "
+                f"“{self.tokens[throw.written]}” instead."
             )
         return (
             f"{what} After {count:,} tokens the largest difference from p is "
@@ -174,7 +175,7 @@ class CoinsPicture(LivePicture):
         return card(body, width, HEIGHT, definitions=patterns)
 
     def _accept_strip(self, strip_width: float, name: str) -> str:
-        """The numbers from 0 to 1, split where acceptance of the last draft ends."""
+        """A strip from 0 to 1, split at the last draft's acceptance probability."""
         token = 1 if self.last is None else self.last.drafted
         chance = min(1.0, float(self.p[token] / self.q[token]))
         word = self.tokens[token]
@@ -193,7 +194,7 @@ class CoinsPicture(LivePicture):
         return "".join(elements)
 
     def _instead_strip(self, strip_width: float, name: str) -> str:
-        """The residual as a strip, cut into tokens."""
+        """The residual as a strip, with a part for each token."""
         heading = "If a draft is rejected, a second coin draws from the residual."
         if self.last is not None and not self.last.is_accepted:
             heading = "It was rejected, so a second coin draws from the residual."
@@ -211,7 +212,7 @@ class CoinsPicture(LivePicture):
         return "".join(elements)
 
     def _histogram(self, strip_width: float) -> str:
-        """What was written, as a bar per token, with p as a line."""
+        """A bar per token for the written share, and a line for p."""
         count = int(self.counts.sum())
         bottom = CHART_TOP + CHART
         highest = max(0.5, float(self.p.max()))
@@ -240,18 +241,18 @@ class CoinsPicture(LivePicture):
         return "".join(elements)
 
     def _caption(self) -> str:
-        """What the histogram shows; without an error before the first throw."""
+        """The caption of the histogram, with the error after the first throw."""
         count = int(self.counts.sum())
         if not count:
-            return "No token is written yet; the lines are p."
+            return "No token is written yet; the lines show p."
         return (
-            f"{count:,} tokens written; the lines are p, the largest error "
+            f"{count:,} tokens written; the lines show p; the largest error is "
             f"{self.error:.3f}"
         )
 
 
 def _pick(distribution: Row, u: float) -> int:
-    """The token of ``distribution`` that a number in [0, 1) selects."""
+    """The token in ``distribution`` that a number in [0, 1) selects."""
     token = int(np.searchsorted(np.cumsum(distribution), u, side="right"))
     return min(token, len(distribution) - 1)
 
@@ -284,7 +285,7 @@ def _scale(y: float, strip_width: float) -> str:
 
 
 def _dart(x: float, y: float) -> str:
-    """A triangle that points at a spot of a strip, with a line through the spot."""
+    """A triangle that points at a spot on a strip, with a line through the spot."""
     triangle = f"{x - 8},{y - 20} {x + 8},{y - 20} {x},{y - 3}"
     return tag("polygon", points=triangle, fill=INK, cls="dart") + tag(
         "line", x1=x, x2=x, y1=y - 4, y2=y + STRIP_HEIGHT, stroke=INK, stroke_width=2
@@ -313,10 +314,10 @@ class CoinThrows(WithSentence):
 def coins(
     p: AnyNumbers = P, q: AnyNumbers = Q, tokens: Sequence[str] = TOKENS, seed: Seed = 0
 ) -> CoinThrows:
-    """The coins that test a drafted token, thrown once or many times.
+    """Shows the coins that test a drafted token, thrown once or many times.
 
-    ``p`` and ``q``: the target's and the draft's probabilities of a few tokens, whose
-    names are ``tokens``. Raises SpeclibError for invalid probabilities.
+    ``p`` and ``q``: the target's and the draft's probabilities of a few tokens.
+    ``tokens``: their names. Raises SpeclibError for invalid probabilities.
     """
     check_distributions(p, q, tokens)
     return CoinThrows(np.array(p, float), np.array(q, float), tokens, seed)

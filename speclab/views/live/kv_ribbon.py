@@ -6,8 +6,8 @@
 
     ■ exact   □ fuzzy   ▨ stale, until the device cuts it   ┆ just cut off
 
-A step is the end of an operation, or a commit. Arrow keys step, Space plays. Reads a
-trace and the text of its tokens. Knows no method, model or clock.
+A step is the end of an operation, or a commit. Arrow keys step, Space plays. This
+module reads a trace and the texts of its tokens. It knows no method, model or clock.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from .stepped_picture import KEYS, SteppedPicture, SteppedView
 CELL = 48.0  # pixels of a position in the text
 ROW, GAP = 34.0, 10.0  # pixels of a row, and between rows
 TOP = 62.0  # pixels above the row of the text
-SHIFT = 8  # positions by which the window scrolls, so that it scrolls rarely
-SECONDS_OF_STEP = 1.2  # while it plays
+SHIFT = 8  # positions by which the ribbons scroll at once, to scroll rarely
+SECONDS_OF_STEP = 1.2  # while playing
 CUT = "cut"
 LEGEND = (
     (EXACT, "exact"),
@@ -53,7 +53,7 @@ LEGEND = (
 class KvRibbonPicture(SteppedPicture):
     """The ribbons at one ``step`` of a run; ``KvRibbon`` adds the slider.
 
-    Starts at the first step that leaves a stale slot, if any.
+    The first step shown is the first with a stale slot, if any.
     """
 
     called = f"KV caches, step by step. {KEYS}"
@@ -61,7 +61,7 @@ class KvRibbonPicture(SteppedPicture):
     def __init__(self, run: TimelineRun):
         self.run = run
         self.moments = cache_moments(run.trace)
-        self.pieces: list[str] = []  # of the text after the prompt, token by token
+        self.pieces: list[str] = []  # the text after the prompt, token by token
         for committed in run.committed_texts():
             self.pieces += [part.text for part in committed.parts]
         super().__init__(self._first_stale_step())
@@ -97,7 +97,7 @@ class KvRibbonPicture(SteppedPicture):
         if fuzzy:
             words.append(f", {fuzzy} of them fuzzy")
             if event.payload.drops_fuzzy_slots:
-                words.append(", which it forgets at its end")
+                words.append(", which it drops at its end")
         return "".join(words) + "."
 
     def _commit_in_words(self) -> str:
@@ -109,7 +109,7 @@ class KvRibbonPicture(SteppedPicture):
             if STALE in kinds:
                 stale.append(f"{_counted_slots(kinds.count(STALE))} of {device}")
         if not stale:
-            return words + "Every cache fits it."
+            return words + "Every cache matches it."
         return words + f"Stale: {', '.join(stale)}."
 
     def text(self) -> str:
@@ -150,7 +150,7 @@ class KvRibbonPicture(SteppedPicture):
 
     @cached_property
     def _kinds(self) -> set[str]:
-        """The kinds of slot in the run, those that are cut off included."""
+        """The kinds of slot in the run, including slots just cut off."""
         kinds = {EXACT, CUT}
         for moment in self.moments:
             for slots in moment.kinds.values():
@@ -162,7 +162,7 @@ class KvRibbonPicture(SteppedPicture):
         return max(text_width(name) for name in names) + 14
 
     def _first_position(self, columns: int) -> int:
-        """The position in the leftmost column; the newest are always visible."""
+        """The leftmost column's position, so that the newest are always visible."""
         longest = self.moment.text_length
         for kinds in self.moment.kinds.values():
             longest = max(longest, len(kinds) + self._cut_of_now())
@@ -172,12 +172,12 @@ class KvRibbonPicture(SteppedPicture):
         return start
 
     def _cut_of_now(self) -> int:
-        """How far the outlines of removed slots reach beyond the new ones."""
+        """The number of removed slots whose outlines reach beyond the new slots."""
         return max(0, self.moment.cut - self.moment.added)
 
     def _heading(self, width: float) -> str:
         title = f"{self.run.title}: step {self.step} of {len(self.moments)}"
-        note = "a column is a place in the text"
+        note = "a column is a position in the text"
         return text_at(title, PAD, 28, fill=INK, font_size=16) + text_at(
             note, width - PAD, 28, text_anchor="end"
         )
@@ -191,7 +191,7 @@ class KvRibbonPicture(SteppedPicture):
         for position in range(first, last):
             middle = left + (position - first + 0.5) * CELL
             if position < prompt_length:
-                label, tip = "·", "a token of the prompt"
+                label, tip = "·", "a prompt token"
             else:
                 tip = self.pieces[position - prompt_length]
                 word = token_label(tip)
@@ -204,7 +204,7 @@ class KvRibbonPicture(SteppedPicture):
     def _ribbon(
         self, device: str, left: float, y: float, first: int, columns: int, name: str
     ) -> str:
-        """One device's slots, and the ones that it has just cut off."""
+        """A device's slots, and those that it has just cut off."""
         kinds = self.moment.kinds[device]
         elements = [text_at(device, PAD, y + ROW / 2 + 5, fill=INK)]
         is_own = self.moment.event.device == device
@@ -219,7 +219,7 @@ class KvRibbonPicture(SteppedPicture):
                     kinds[position],
                     name,
                     is_new=position >= newest,
-                    tip=f"place {position + 1}: {kinds[position]}",
+                    tip=f"position {position + 1}: {kinds[position]}",
                 )
             )
         if is_own and self.moment.cut:
@@ -233,7 +233,7 @@ class KvRibbonPicture(SteppedPicture):
 
 
 def _counted_slots(count: int) -> str:
-    return f"{count} place{'' if count == 1 else 's'}"
+    return f"{count} slot{'' if count == 1 else 's'}"
 
 
 def _slot(
@@ -247,7 +247,7 @@ def _slot(
     is_new: bool = False,
     tip: str = "",
 ) -> str:
-    """The box of a slot; a new one has a thick outline."""
+    """A slot's box, with a thick outline if it is new."""
     fill = f"url(#{name}-{kind})" if kind in (FUZZY, STALE) else KIND_COLOURS["score"]
     return rectangle(
         x,
@@ -293,7 +293,7 @@ def _legend(y: float, name: str, kinds: Collection[str]) -> str:
 
 
 class KvRibbon(SteppedView):
-    """The ribbons with a slider over the steps above, and a sentence below."""
+    """The ribbons with a slider for the step above, and a sentence below."""
 
     def __init__(self, run: TimelineRun):
         super().__init__(KvRibbonPicture(run), "step", SECONDS_OF_STEP)
@@ -301,9 +301,9 @@ class KvRibbon(SteppedView):
 
 @checked
 def kv_ribbon(result: object, label: str | None = None) -> KvRibbon:
-    """What the KV cache of every device holds, step by step.
+    """Shows the contents of every device's KV cache, step by step.
 
-    ``result``: what ``speclib.decode``, ``simulate`` or ``compare`` returns, or a
+    ``result``: a result from ``speclib.decode``, ``simulate`` or ``compare``, or a
     trace. ``label``: replaces the method's name. Raises SpeclibError for anything else,
     and for trees and several sequences, whose slots are not positions in the text.
     """

@@ -1,12 +1,12 @@
-// A picture that Python draws and a reader can drag and control by keys.
+// A picture that Python draws, and that a reader can drag and control with keys.
 //
 // Python sends SVG. Elements with `data-handle` can be dragged, or moved with the arrow keys
 // when they have the focus; each action is sent to Python, which redraws the picture. Other keys
 // are sent too, so that Space or R can act on the picture as a whole. Screen readers read
-// `spoken` aloud whenever it changes. Python puts room.js before this file.
+// `spoken` aloud whenever it changes. Python prepends room.js to this file.
 //
 // While Python draws, the script counts key presses and keeps the last position of a drag. It
-// sends them once Python confirms the previous actions (`answered`).
+// sends both once Python confirms the previous actions (`answered`).
 
 const KEYS = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", " ", "r", "R", "Home", "End"];
 
@@ -26,7 +26,7 @@ function render({ model, el }) {
   const stopProjector = addLargeButton(root, root);
   let held = null;                    // the handle that is being dragged
 
-  let waiting = [];                   // actions that are not sent yet
+  let waiting = [];                   // actions not sent yet
 
   const tell = (happened) => {
     const last = waiting.at(-1);

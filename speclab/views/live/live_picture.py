@@ -1,8 +1,8 @@
-"""A picture in a notebook that Python draws and a reader can drag and control by keys.
+"""A picture in a notebook that Python draws, and that a reader can drag.
 
-The script ``live_picture.js`` shows the SVG and reports what a reader does: drags of
-elements with a ``data-handle``, keys, and the width of the page. A subclass decides
-what that means. Outside a notebook the picture does not move. Knows no data.
+The script ``live_picture.js`` shows the SVG. It reports drags of elements with a
+``data-handle``, key presses, and the width of the page. A subclass defines how the
+picture reacts. Outside a notebook the picture is static. This module knows no data.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
     """An SVG with handles.
 
     A subclass defines ``called``, its name; ``drawing(width)``, the SVG; ``height``,
-    pixels; ``text()``, the picture in words; ``sentence()``, what a screen reader says
-    after a change; and ``on_drag`` and ``on_key``.
+    pixels; ``text()``, the picture in words; ``sentence()``, which a screen reader
+    reads after a change; and ``on_drag`` and ``on_key``.
     """
 
     called = "picture"
@@ -39,10 +39,10 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
     svg = traitlets.Unicode().tag(sync=True)
     spoken = traitlets.Unicode().tag(sync=True)
     page_width = traitlets.Int(0).tag(sync=True)  # pixels; 0 if unknown
-    name = traitlets.Unicode().tag(sync=True)  # what a screen reader calls it
-    # What a reader did since the last time: {"count": its number, "actions": [...]}.
+    name = traitlets.Unicode().tag(sync=True)  # for screen readers
+    # The reader's latest actions: {"count": number of the message, "actions": [...]}.
     happened = traitlets.Dict().tag(sync=True)
-    answered = traitlets.Int(0).tag(sync=True)  # the number of the latest action
+    answered = traitlets.Int(0).tag(sync=True)  # number of the last handled message
 
     def __init__(self) -> None:
         super().__init__(name=self.called)
@@ -56,14 +56,14 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
         raise NotImplementedError
 
     def sentence(self) -> str:
-        """What the picture shows now, in one or two sentences."""
+        """One or two sentences about the picture's current state."""
         raise NotImplementedError
 
     def on_drag(self, handle: str, x: float, y: float) -> None:
-        """Called when a reader drags ``handle`` to a point of the picture, pixels."""
+        """Called when a reader drags ``handle`` to a point in the picture, pixels."""
 
     def on_key(self, handle: str, key: str) -> None:
-        """Called for a key on ``handle``, or on the whole picture if that is empty."""
+        """Called for a key press on ``handle``, or on the whole picture if it is ""."""
 
     # -- drawing -----------------------------------------------------------------------
     def draw(self) -> None:
@@ -73,7 +73,7 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
 
     @property
     def width(self) -> float:
-        """Pixels of the picture on the page."""
+        """The picture's width on the page, pixels."""
         if not self.page_width:
             return STILL_WIDTH
         return min(max(float(self.page_width), LEAST_WIDTH), MOST_WIDTH)
@@ -87,7 +87,7 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
 
     def _on_happened(self, _change: object) -> None:
         try:
-            with self.hold_trait_notifications():  # what moves often is drawn once
+            with self.hold_trait_notifications():  # draws once for several actions
                 for action in self.happened.get("actions", ()):
                     self._do(action)
             self.draw()
@@ -95,7 +95,7 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
             self.answered = self.happened.get("count", 0)
 
     def _do(self, action: dict[str, Any]) -> None:
-        """Handles one drag, or a key with the number of times it was pressed."""
+        """Handles a drag, or one or several presses of a key."""
         if action["kind"] == "drag":
             self.on_drag(action["handle"], action["x"], action["y"])
         elif action["kind"] == "key":

@@ -1,4 +1,4 @@
-"""All outcomes of one tested draft, with heights in proportion to probability.
+"""Shows all outcomes of a tested draft, with heights proportional to probability.
 
     drafted     tested      written            sum, and p
     ┌──────┬─────────┬─────────────┐
@@ -9,9 +9,9 @@
     │  b   │accepted │ b           │
     └──────┴─────────┴─────────────┘
 
-A height is the probability of all coins along a path. A sum that differs from the
-target's probability has another colour and stripes, and shows the difference. Reads
-probabilities; knows no method.
+A height is the joint probability of all coins along a path. A sum that differs from the
+target's probability has a different colour and stripes, and its label has the
+difference. This module knows probabilities, and no method.
 """
 
 from __future__ import annotations
@@ -37,19 +37,20 @@ from speclib.drawing.svg import (
 from .live_picture import LivePicture
 
 HEIGHT = 400.0
-TOP, COLUMN = 54.0, 320.0  # pixels: above the columns, and of a probability of 1
-TREE_SHARE = 0.58  # of the width, for the columns; the bars have the rest
+TOP, COLUMN = 54.0, 320.0  # pixels above the columns, and for a probability of 1
+TREE_SHARE = 0.58  # the columns' share of the width; the bars have the rest
 HEADINGS = ("drafted", "tested", "written")
-LEAST_LABEL = 17.0  # pixels of height that a label needs
-SAME = 1e-9  # two probabilities count as equal below this difference
+LEAST_LABEL = 17.0  # minimum height for a label, pixels
+SAME = 1e-9  # probabilities that differ by less count as equal
 
 
 class Branch(NamedTuple):
-    """What can happen to one drafted token.
+    """The possible outcomes of one drafted token.
 
-    drafted     the token, and ``probability`` that it is drafted
-    accepted    the probability that it is drafted and accepted
-    replaced    the probability that each token is written instead
+    drafted      the token
+    probability  the probability that it is drafted
+    accepted     the probability that it is drafted and accepted
+    replaced     for each token, the probability that it is written instead
     """
 
     drafted: str
@@ -96,16 +97,14 @@ class OutcomeTreePicture(LivePicture):
     def sentence(self) -> str:
         sums, wrong = self.sums, self.wrong
         if not wrong:
-            return (
-                "Every token is written with the target model's probability, exactly."
-            )
+            return "Every token is written with exactly the target model's probability."
         parts = []
         for token in wrong:
             parts.append(
-                f"“{self.tokens[token]}” with {sums[token]:.4f} and not "
+                f"“{self.tokens[token]}” has {sums[token]:.4f} instead of "
                 f"{self.p[token]:.4f}"
             )
-        return f"Written wrongly: {', '.join(parts)}."
+        return f"Wrong probabilities: {', '.join(parts)}."
 
     def text(self) -> str:
         lines = [f"outcome tree: {self.sentence()}"]
@@ -135,7 +134,7 @@ class OutcomeTreePicture(LivePicture):
         return card(body, width, HEIGHT, definitions=patterns)
 
     def _columns(self, step: float, name: str) -> str:
-        """Drafted, tested, written: each path from left to right."""
+        """The columns drafted, tested and written, with paths from left to right."""
         elements = []
         for column, heading in enumerate(HEADINGS):
             x = PAD + step * (column + 0.5)
@@ -169,7 +168,7 @@ class OutcomeTreePicture(LivePicture):
         return "".join(elements)
 
     def _bars(self, left: float, width: float, name: str) -> str:
-        """The sum of each token's paths, with a line at p."""
+        """A bar for the sum of each token's paths, with a line at p."""
         sums, wrong = self.sums, self.wrong
         highest = max(*sums, *self.p)
         heading = "sum of its paths; the line is p"

@@ -1,4 +1,4 @@
-"""One round at a time: the window, the first draft, and the target's rows.
+"""Shows a run round by round: the window, the new drafts, and the target's rows.
 
 ::
 
@@ -15,8 +15,8 @@
                   target |  one pass, 4 rows |
 
 A ring marks the window, and a dashed ring the draft that is tested while it is being
-written. Arrow keys step, Space plays. Reads a trace and the text of its tokens. Knows
-no method, model or clock.
+written. Arrow keys step, Space plays. This module reads a trace and the texts of its
+tokens. It knows no method, model or clock.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ from speclib.drawing.timeline.run import TimelineRun, timeline_run
 
 from .stepped_picture import KEYS, SteppedPicture, SteppedView
 
-SECONDS_OF_STEP = 2.5  # while it plays: there is a sentence to read
-WIDEST_CELL = 96.0  # pixels of a draft, at most
+SECONDS_OF_STEP = 2.5  # while playing, long enough to read a sentence
+WIDEST_CELL = 96.0  # maximum width of a draft, pixels
 GROUP_GAP = 30.0  # pixels between the window and the new drafts
-RING = 6.0  # pixels between a ring and what it is around
+RING = 6.0  # pixels between a ring and its cells
 
 # Pixels from the top.
 TITLE_Y, TEXT_Y, CAPTION_Y = 28, 60, 96
@@ -86,7 +86,7 @@ LEGEND = (
 )
 
 
-# From a second of the run to its x in the picture, pixels.
+# Maps a time of the run, seconds, to its x in the picture, pixels.
 XOfSecond: TypeAlias = Callable[[float], float]
 
 
@@ -104,7 +104,7 @@ class Column(NamedTuple):
 class RoundsPicture(SteppedPicture):
     """The round at one ``step`` of a run; ``Rounds`` adds the slider.
 
-    Starts at the first round with a window, if any.
+    The first round shown is the first with a window and an early test, if any.
     """
 
     called = f"A run, round by round. {KEYS}"
@@ -130,43 +130,43 @@ class RoundsPicture(SteppedPicture):
         return self.rounds[self.step - 1]
 
     def word(self, token: int) -> str:
-        """A token as its cell shows it."""
+        """A token's label in its cell."""
         return token_label(self.run.piece(token))
 
     # -- words -------------------------------------------------------------------------
     def sentence(self) -> str:
-        return f"{self._what_is_tested()} {self._what_comes_of_it()}"
+        return f"{self._tests_in_words()} {self._outcome_in_words()}"
 
     def phase(self) -> str:
-        """The PEARL paper's name for such a round, if it has one."""
+        """PEARL's name for such a round; "" if it has none."""
         if self.round.early is None:
             return ""
         return "post-verify" if self.round.window else "pre-verify"
 
-    def _what_is_tested(self) -> str:
+    def _tests_in_words(self) -> str:
         shown, phase = self.round, self.phase()
         title = f"Round {shown.number}, {phase}:" if phase else f"Round {shown.number}:"
         if not shown.rows:
             return f"{title} the target model makes no pass."
-        gives = f"the target model's pass gives {_counted(shown.rows, 'row')}"
+        result = f"the target model's pass returns {_counted(shown.rows, 'row')}"
         if shown.early is not None:
             first = f"“{self.word(shown.drafted[0])}”"
             if not shown.window:
-                return f"{title} {gives}, which tests {first} while it is written."
+                return f"{title} {result}, which tests {first} while it is written."
             window = _counted(len(shown.window), "draft")
             return (
-                f"{title} {gives}: for the {window} of the window, and the last one "
-                f"for {first}, which is being written."
+                f"{title} {result}, for the {window} in the window and for {first}, "
+                "which is being written."
             )
-        return f"{title} {gives} for {_counted(len(shown.drafts), 'draft')}."
+        return f"{title} {result} for {_counted(len(shown.drafts), 'draft')}."
 
-    def _what_comes_of_it(self) -> str:
+    def _outcome_in_words(self) -> str:
         shown = self.round
         accepted = shown.outcomes.count("accepted")
         parts = [f"{_counted(accepted, 'draft')} accepted"]
         if "rejected" in shown.outcomes:
-            place = shown.outcomes.index("rejected")
-            parts.append(f"“{self.word(shown.drafts[place])}” rejected")
+            rejected = shown.drafts[shown.outcomes.index("rejected")]
+            parts.append(f"“{self.word(rejected)}” rejected")
         if shown.own is not None:
             parts.append(f"the target model writes “{self.word(shown.own)}”")
         discarded = shown.outcomes.count("discarded")
@@ -198,7 +198,7 @@ class RoundsPicture(SteppedPicture):
         return 900, round(self._height(900))
 
     def _height(self, width: float) -> float:
-        rows = 1 + max(row for _, _, row in _legend_places(width))
+        rows = 1 + max(row for _, _, row in _legend_layout(width))
         return LEGEND_Y + LEGEND_ROW * rows + PAD / 2
 
     def drawing(self, width: float) -> str:
@@ -221,7 +221,7 @@ class RoundsPicture(SteppedPicture):
         return PAD + max(map(text_width, LABELS)) + 14 + RING
 
     def _columns(self, width: float) -> list[Column]:
-        """A column for each draft, and one for a row that tests no draft."""
+        """A column for each draft, and one for the row that tests no draft, if any."""
         shown = self.round
         count = max(len(shown.drafts), shown.rows)
         gaps = [0.0] * count
@@ -241,7 +241,7 @@ class RoundsPicture(SteppedPicture):
         return columns
 
     def _heading(self, width: float) -> str:
-        """The round's number and phase, and under them the text so far."""
+        """The round's number and phase, and below them the text so far."""
         title = f"{self.run.title}: round {self.step} of {self.steps}"
         if self.phase():
             title += f", {self.phase()}"
@@ -278,14 +278,14 @@ class RoundsPicture(SteppedPicture):
         return "drafted in this round"
 
     def _drafts(self, columns: list[Column], name: str) -> str:
-        """A cell per draft in the colour of its outcome, and the rings."""
+        """A cell per draft in its outcome's colour, and the rings."""
         shown = self.round
         elements = [text_at("draft model", PAD, DRAFTS_Y + 22, fill=INK)]
-        for place, token in enumerate(shown.drafts):
-            outcome = shown.outcomes[place]
+        for index, token in enumerate(shown.drafts):
+            outcome = shown.outcomes[index]
             tip = f"draft “{self.word(token)}”: {outcome}"
-            cell = _cell(columns[place], DRAFTS_Y, outcome, name, tip)
-            elements.append(cell + _label(self.word(token), columns[place], outcome))
+            cell = _cell(columns[index], DRAFTS_Y, outcome, name, tip)
+            elements.append(cell + _label(self.word(token), columns[index], outcome))
         if shown.window:
             ends = columns[0], columns[len(shown.window) - 1]
             elements.append(_ring("window", *ends, stroke=INK))
@@ -297,7 +297,7 @@ class RoundsPicture(SteppedPicture):
         return "".join(elements)
 
     def _rows(self, columns: list[Column]) -> str:
-        """The rows of the pass, each below the draft that it tests, and the results."""
+        """The pass's rows, each below the draft that it tests, and the results."""
         shown = self.round
         elements = [
             text_at("target model", PAD, ROWS_Y + 22, fill=INK),
@@ -326,7 +326,7 @@ class RoundsPicture(SteppedPicture):
         return "".join(elements)
 
     def _row_of_own(self) -> int | None:
-        """The row from which the target's own token was drawn."""
+        """The row that the target's own token was drawn from; None without one."""
         if self.round.own is None:
             return None
         return len(self.round.committed) - 1
@@ -340,14 +340,14 @@ class RoundsPicture(SteppedPicture):
             return (
                 f"row {row + 1}, after {reads}: tests “{self.word(shown.drafts[row])}”"
             )
-        return f"row {row + 1}, after {reads}: gives the bonus"
+        return f"row {row + 1}, after {reads}: for the bonus token"
 
     def _written(self, columns: list[Column]) -> str:
-        """The committed tokens, each below its row, marked by who wrote it."""
+        """The committed tokens, each below its row and marked with its writer."""
         elements = [text_at("written", PAD, WRITTEN_Y, fill=INK)]
-        for place, token in enumerate(self.round.committed):
-            writer = "target" if place == self._row_of_own() else "draft"
-            column = columns[place]
+        for index, token in enumerate(self.round.committed):
+            writer = "target" if index == self._row_of_own() else "draft"
+            column = columns[index]
             word = start_that_fits(self.word(token), column.width)
             elements.append(
                 centred(
@@ -364,7 +364,7 @@ class RoundsPicture(SteppedPicture):
 
     # -- the round on the clock --------------------------------------------------------
     def _clock(self, width: float, name: str) -> str:
-        """Both models' work in this round, on one axis of time."""
+        """Both models' work in this round on a common time axis."""
         shown = self.round
         events = [e for e in (shown.drafting, shown.target_pass) if e is not None]
         start = min(event.ts for event in events)
@@ -389,7 +389,7 @@ class RoundsPicture(SteppedPicture):
         return label + ground + "".join(lanes) + times
 
     def _drafting_lane(self, x: XOfSecond, name: str) -> str:
-        """The new drafts, one after the other."""
+        """The new drafts, one after another."""
         shown, drafting = self.round, self.round.drafting
         if drafting is None:
             return ""
@@ -407,7 +407,7 @@ class RoundsPicture(SteppedPicture):
         return "".join(cells)
 
     def _pass_lane(self, x: XOfSecond) -> str:
-        """The target's pass, with its number of rows."""
+        """The target's pass and its number of rows."""
         target_pass = self.round.target_pass
         if target_pass is None:
             return ""
@@ -432,7 +432,7 @@ def _cell(
     tip: str,
     height: float = CELL_HEIGHT,
 ) -> str:
-    """A box in a column, in the colour of its kind."""
+    """A box in a column, in its kind's colour."""
     if kind in ("discarded", "rejected"):
         fill = f"url(#{name}-{kind})"
     else:
@@ -465,7 +465,7 @@ def _label(word: str, column: Column, outcome: str) -> str:
 
 
 def _ring(kind: str, first: Column, last: Column, **style: str) -> str:
-    """A ring around the drafts from one column to another."""
+    """A ring around the drafts from column ``first`` to ``last``."""
     return rectangle(
         first.x - RING + 2,
         DRAFTS_Y - RING,
@@ -488,7 +488,7 @@ def _arrow(x: float) -> str:
 
 
 def _verdict(outcome: str, column: Column) -> str:
-    """The result of a test, in long words if all of them fit."""
+    """The result of a test; in the long form only if all results fit."""
     long, short = VERDICTS[outcome]
     fits = max(text_width(words) for words, _ in VERDICTS.values()) <= column.width
     word = long if fits else short
@@ -496,24 +496,24 @@ def _verdict(outcome: str, column: Column) -> str:
     return text_at(word, column.middle, TESTS_Y, text_anchor="middle", **strong)
 
 
-def _legend_places(width: float) -> list[tuple[str, float, int]]:
+def _legend_layout(width: float) -> list[tuple[str, float, int]]:
     """The kinds in the legend, each with its x and its row."""
-    places = []
+    layout = []
     x, row = float(PAD), 0
     for kind, words in LEGEND:
         needed = 26 + text_width(words) + 20
         if x > PAD and x + needed > width:
             x, row = float(PAD), row + 1
-        places.append((kind, x, row))
+        layout.append((kind, x, row))
         x += needed
-    return places
+    return layout
 
 
 def _legend(width: float, name: str) -> str:
-    """What the fills mean, and the dashed ring."""
+    """The legend of the fills and the dashed ring."""
     words = dict(LEGEND)
     elements = []
-    for kind, x, row in _legend_places(width):
+    for kind, x, row in _legend_layout(width):
         y = LEGEND_Y + LEGEND_ROW * row
         if kind == "early":
             elements.append(
@@ -544,9 +544,9 @@ class Rounds(SteppedView):
 
 @checked
 def rounds(result: object, label: str | None = None) -> Rounds:
-    """A run, one round at a time: what the target pass tests, and the result.
+    """Shows a run round by round: the drafts that the target tests, and the results.
 
-    ``result``: what ``speclib.decode``, ``simulate`` or ``compare`` returns, or a
+    ``result``: a result from ``speclib.decode``, ``simulate`` or ``compare``, or a
     trace. ``label``: replaces the method's name. Raises SpeclibError for anything else,
     and for runs with several drafts or passes at once in a round.
     """

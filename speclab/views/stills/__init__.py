@@ -1,1 +1,1 @@
-"""Still pictures of numbers: curves, and bars of forward passes."""
+"""Static pictures of numbers: curves, and bars for forward passes."""

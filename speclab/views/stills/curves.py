@@ -1,6 +1,6 @@
-"""A few lines with their names at their ends, as a still picture or with a slider.
+"""A few lines with their names at their ends, as a static picture or with a slider.
 
-Knows no run, no table and no notebook.
+This module knows no run, no table and no notebook.
 
 ::
 
@@ -10,7 +10,7 @@ Knows no run, no table and no notebook.
     2 |------o--'--------------
       |  o--'    o--o           second name
     1 |-----------------------
-         TP=1  TP=2  TP=4       places, side by side
+         TP=1  TP=2  TP=4       categories, side by side
                below
 """
 
@@ -36,20 +36,20 @@ from speclib.drawing.text_in_pictures import text_width
 from speclib.errors import BadValue
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart. Further lines
-# reuse them with the next dashes.
+# repeat them with other dashes.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#7a6a00")
 DASHES = ("none", "9 5", "2 4", "9 4 2 4")  # pixels on and off; "none" is a solid line
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100)
-MOST_STEPS = 5  # of an axis, between the lowest value and the highest
+MOST_STEPS = 5  # on an axis, between the lowest and the highest value
 
 # Pixels.
 PLOT_LEFT, PLOT_TOP = 62, PAD + 34
 PLOT_WIDTH, PLOT_HEIGHT = 560, 250
-NAME_STEP = 17  # between two names at the lines' ends, at least
+NAME_STEP = 17  # minimum distance between two names at the lines' ends
 
 
 class Scale(NamedTuple):
-    """The vertical axis: its ends, and how far apart its numbers are."""
+    """The vertical axis: its ends, and the distance between its numbers."""
 
     low: float
     high: float
@@ -57,7 +57,7 @@ class Scale(NamedTuple):
 
     @property
     def ticks(self) -> dict[float, str]:
-        """The numbers at the axis, lowest first, and how they are written."""
+        """The numbers at the axis, lowest first, and their labels."""
         steps = round((self.high - self.low) / self.step)
         numbers = [self.low + i * self.step for i in range(steps + 1)]
         decimals = ".10g" if self.step >= 1 else ".2f"
@@ -65,15 +65,15 @@ class Scale(NamedTuple):
 
 
 class Curves(Still):
-    """A line per name over a few places side by side, with the name at its end.
+    """A line per name over a few categories side by side, with the name at its end.
 
-    ``lines``: name -> {place: y}, or a pandas DataFrame with a column per line. Places
-    keep the order in which they first appear. ``below`` says what they are, and
-    ``title`` gives the unit and the kind of the values. The vertical axis begins at
+    ``lines``: name -> {category: y}, or a pandas DataFrame with a column per line.
+    Categories keep the order in which they first appear. ``below`` is their title, and
+    ``title`` contains the unit and the kind of the values. The vertical axis begins at
     ``low``, or at the lowest value if that is lower.
 
-    Values that are not finite are left out. Raises SpeclibError if there is no line, or
-    a line without finite values.
+    Values that are not finite are left out. Raises SpeclibError for no lines, or for a
+    line without finite values.
     """
 
     @checked
@@ -86,7 +86,8 @@ class Curves(Still):
         self.lines = values
         self.title = title
         self.below = below
-        self.places = list(dict.fromkeys(x for line in values.values() for x in line))
+        categories = (x for line in values.values() for x in line)
+        self.categories = list(dict.fromkeys(categories))
         heights = [y for line in values.values() for y in line.values()]
         self.up = scale_for(heights if low is None else [low, *heights])
         # The names to the right of the plot must not overlap.
@@ -95,13 +96,13 @@ class Curves(Still):
         width = PLOT_LEFT + PLOT_WIDTH + 24 + widest_name + PAD
         self.size = (round(width), self.plot_height + 108)
 
-    def x_of(self, place: Hashable) -> float:
-        """Pixels of a place on the horizontal axis."""
-        number = self.places.index(place)
-        return PLOT_LEFT + PLOT_WIDTH * (number + 0.5) / len(self.places)
+    def x_of(self, category: Hashable) -> float:
+        """The x of a category, pixels."""
+        number = self.categories.index(category)
+        return PLOT_LEFT + PLOT_WIDTH * (number + 0.5) / len(self.categories)
 
     def y_of(self, value: float) -> float:
-        """Pixels of a value on the vertical axis."""
+        """The y of a value, pixels."""
         low, high, _ = self.up
         return PLOT_TOP + self.plot_height * (high - value) / (high - low)
 
@@ -129,21 +130,22 @@ class Curves(Still):
             y = self.y_of(number)
             elements.append(horizontal_line(y, PLOT_LEFT, right, stroke=GRID))
             elements.append(text_at(label, PLOT_LEFT - 8, y + 5, text_anchor="end"))
-        for place in self.places:
-            x = self.x_of(place)
-            elements.append(text_at(str(place), x, bottom + 20, text_anchor="middle"))
+        for category in self.categories:
+            x = self.x_of(category)
+            label = text_at(str(category), x, bottom + 20, text_anchor="middle")
+            elements.append(label)
         middle = PLOT_LEFT + PLOT_WIDTH / 2
         below = centred(self.below, middle, bottom + 44)
         return "".join(elements) + below
 
     def _line(self, line: Mapping[Hashable, float], number: int) -> str:
-        """A line with a dot at each value; a tooltip gives the value."""
+        """A line with a dot at each value, and the value in the dot's tooltip."""
         colour = colour_of(number)
         corners, circles = [], []
-        for place, value in line.items():
-            x, y = self.x_of(place), self.y_of(value)
+        for category, value in line.items():
+            x, y = self.x_of(category), self.y_of(value)
             corners.append(f"{coordinate(x)},{coordinate(y)}")
-            tip = f"{place}: {value:.3g}"
+            tip = f"{category}: {value:.3g}"
             circles.append(circle(x, y, 4.5, tip=tip, fill=colour))
         polyline = tag(
             "polyline",
@@ -159,18 +161,18 @@ class Curves(Still):
     def __repr__(self) -> str:
         lines = [self.title]
         for name, line in self.lines.items():
-            values = [f"{place}: {value:.3g}" for place, value in line.items()]
+            values = [f"{category}: {value:.3g}" for category, value in line.items()]
             lines.append(f"  {name}: {', '.join(values)}")
         return "\n".join(lines)
 
 
 def finite_values(line: Mapping[Hashable, float]) -> dict[Hashable, float]:
-    """The places of a line that have a value."""
+    """The finite values of a line, by category."""
     try:
-        return {place: float(y) for place, y in line.items() if isfinite(y)}
+        return {category: float(y) for category, y in line.items() if isfinite(y)}
     except TypeError as error:
         raise BadValue(
-            f"a line of a chart is {line!r}: give a number at each place"
+            f"a line of a chart is {line!r}: give a number for each category"
         ) from error
 
 
@@ -187,14 +189,14 @@ def scale_for(values: Iterable[float]) -> Scale:
 
 
 def colour_of(number: int) -> str:
-    """The colour of the line with this number, counted from 0."""
+    """The colour of line ``number``, counted from 0."""
     return COLOURS[number % len(COLOURS)]
 
 
 def moved_apart(ends: Mapping[str, float], lowest: float) -> dict[str, float]:
-    """The y of the names from top to bottom, moved down where they would overlap.
+    """The y of the names from top to bottom, moved down if they would overlap.
 
-    A name that would end up below ``lowest`` is moved up, with those above it.
+    A name that would end up below ``lowest`` is moved up, along with the names above.
     """
     moved: dict[str, float] = {}
     y = -float(NAME_STEP)
@@ -220,10 +222,10 @@ def moving_curves(
     below: str = "",
     low: AnyNumber | None = None,
 ) -> PictureOfEachValue:
-    """Curves under a slider: one chart for each value, each with its own axis.
+    """Curves under a slider: a chart with its own axis for each value.
 
-    ``charts``: the slider's values -> the lines of ``curves``. ``first``: {the slider's
-    name: its first value}.
+    ``charts``: slider value -> lines as in ``curves``. ``first``: {slider name: first
+    value}.
     """
     pictures = {}
     for value, lines in charts.items():
@@ -233,11 +235,11 @@ def moving_curves(
 
 @checked
 def acceptance_by_place(runs: Mapping[str, Any]) -> Curves:
-    """The acceptance rate of the 1st, 2nd, ... draft of a window: a line per name.
+    """Draws the acceptance rate of the 1st, 2nd, ... draft in a window.
 
-    ``runs``: name -> a run, several runs, or an ``Acceptance``; see
-    ``speclab.acceptance``. A place at which nothing was tested has no dot. Raises
-    BadValue as ``speclab.acceptance`` does.
+    ``runs``: name of a line -> a run, several runs, or an ``Acceptance``; see
+    ``speclab.acceptance``. A position without tested drafts has no dot. Raises BadValue
+    as ``speclab.acceptance`` does.
     """
     lines = {}
     for name, of_name in runs.items():

@@ -1,6 +1,6 @@
-"""The time of passes over a few tokens: to read the weights, and to compute.
+"""The time that passes over a few tokens take to read the weights, and to compute.
 
-Knows a device's data sheet, and no model or clock.
+This module knows a device's data sheet, and no model or clock.
 
 ::
 
@@ -19,7 +19,7 @@ from speclib.arguments import Count, checked
 from speclib.drawing.svg import INK, KIND_COLOURS, PAD, rectangle, text_at
 from speclib.errors import BadValue
 
-WEIGHTS = 6.74e9  # of Llama 2 7B
+WEIGHTS = 6.74e9  # in Llama 2 7B
 TITLE = "A pass of Llama 2 7B on an A100 [formula, from the data sheet]"
 COLOURS = {"reading": KIND_COLOURS["score"], "computing": KIND_COLOURS["rejected"]}
 WIDTH, TOP, LEFT, LONGEST_BAR = 560, PAD + 38, PAD + 84, 300  # pixels
@@ -27,7 +27,7 @@ BAR, ROW = 18, 62  # pixels of height
 
 
 class ForwardPasses(Still):
-    """Two bars for each pass: the seconds to read, and the seconds to compute."""
+    """Two bars for each pass: its seconds of reading, and of computing."""
 
     def __init__(self, passes: list[ForwardPass]):
         self.passes = passes
@@ -48,7 +48,7 @@ class ForwardPasses(Still):
         return "".join(elements)
 
     def _bar(self, kind: str, seconds: float, words: str, y: float) -> str:
-        """A bar as long as its seconds, with its words at its end."""
+        """A bar whose length is its time, with ``words`` at its end."""
         width = max(1.0, LONGEST_BAR * seconds / self.longest)
         bar = rectangle(LEFT, y, width, BAR, fill=COLOURS[kind], kind=kind)
         return bar + text_at(words, LEFT + width + 8, y + BAR - 4, fill=INK)
@@ -62,26 +62,26 @@ class ForwardPasses(Still):
 
 
 def tokens_of(each: ForwardPass) -> str:
-    """As "1 token" or "5 tokens"."""
+    """The number of tokens: "1 token" or "5 tokens"."""
     return "1 token" if each.tokens == 1 else f"{each.tokens} tokens"
 
 
 def reading_of(each: ForwardPass) -> str:
-    """The number of bytes, and the time that reading them takes."""
+    """The number of bytes read, and the time that this takes."""
     return f"reads {each.bytes_read / 1e9:.3g} GB: {1000 * each.reading:.1f} ms"
 
 
 def computing_of(each: ForwardPass) -> str:
-    """The number of operations, and the time that they take."""
+    """The number of operations, and the time that this takes."""
     billions, milliseconds = each.operations / 1e9, 1000 * each.computing
     return f"computes {billions:.3g} billion operations: {milliseconds:.2g} ms"
 
 
 @checked
 def forward_passes(*tokens: Count) -> ForwardPasses:
-    """The time of a pass of Llama 2 7B on an A100, for each number of tokens.
+    """Draws the time of a pass of Llama 2 7B on an A100 for each number of tokens.
 
-    Raises BadValue if no number of tokens is given.
+    Raises BadValue without a number of tokens.
     """
     if not tokens:
         raise BadValue("no pass to draw: give numbers of tokens, such as 1, 5, 50")

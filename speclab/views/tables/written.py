@@ -1,4 +1,4 @@
-"""Numbers as the pages of tables write them."""
+"""Formats the numbers on tables' pages."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Pictures with sliders above them: the picture follows while a slider moves."""
+"""Pictures with sliders above them, which update while a slider moves."""

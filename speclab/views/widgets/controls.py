@@ -1,6 +1,6 @@
-"""Sliders and dropdowns, each under the name of the value that it sets.
+"""Sliders and dropdowns, each labelled with the value that it sets.
 
-Knows no picture, and no use of a value.
+This module knows no picture, and not how a value is used.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ LABELS = {
     "c": "c (cost ratio)",
     "alpha": "α (acceptance)",
     "servers": "target servers",
-    "cancel": "stale work ends",
+    "cancel": "cancellation",
     "k": "k (sequences)",
-    "doubt": "doubt (of the draft)",
+    "doubt": "draft's doubt",
     "first": "first budget",
     "lp": "N (layers at once)",
     "fuzzy": "kept per layer",
     "latency": "clock",
     "calibrate": "calibration",
     "share": "attention's share",
-    "gather": "gather, ms",
+    "gather": "gather (ms)",
     "width": "tree width",
-    "network": "message, s",
+    "network": "message (s)",
 }
 LABEL_STYLE = {"description_width": "initial"}  # as wide as the label
-SHOWN = 2  # controls of a toolbar that are always visible
+SHOWN = 2  # controls in a toolbar that are always visible
 ROW_LAYOUT = {"flex_flow": "row wrap"}
 CONTROL_LAYOUT = {"width": "290px"}
 BUTTON_LAYOUT = {"width": "130px"}
@@ -45,9 +45,9 @@ def control(name: str, spec: ControlSpec) -> widgets.Widget:
 
     ``spec`` is one of:
 
-    - (low, high, step, value): a slider, over whole numbers if all four are whole;
+    - (low, high, step, value): a slider, over integers if all four are integers;
     - a tuple of names, or a dict from names to values: a dropdown;
-    - a widget: returned as it is.
+    - a widget: returned unchanged.
 
     Raises SpeclibError for anything else.
     """
@@ -68,7 +68,7 @@ def control(name: str, spec: ControlSpec) -> widgets.Widget:
 def slider_over(
     name: str, options: Sequence[object], value: object
 ) -> widgets.SelectionSlider:
-    """A slider over a list of values that starts at ``value``."""
+    """A slider over ``options`` that starts at ``value``."""
     return widgets.SelectionSlider(
         options=options,
         value=value,
@@ -79,7 +79,7 @@ def slider_over(
 
 
 def choose_option(name: str, chooser: widgets.Widget, label: object) -> None:
-    """Chooses the option with this label, in a dropdown or a slider of values.
+    """Chooses the option with this label in a dropdown or a slider over values.
 
     Raises SpeclibError if there is no such option.
     """
@@ -90,7 +90,7 @@ def choose_option(name: str, chooser: widgets.Widget, label: object) -> None:
 
 
 def side_by_side(controls: Mapping[str, widgets.Widget]) -> widgets.Box:
-    """The controls in a row; those that do not fit go to the next row."""
+    """The controls in a row, which wraps if they do not fit."""
     return widgets.Box(list(controls.values()), layout=ROW_LAYOUT)
 
 

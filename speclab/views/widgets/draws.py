@@ -1,4 +1,4 @@
-"""The same simulation with many seeds: how much one draw can differ from another."""
+"""Repeats a simulation with many seeds, to show how much its draws differ."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 DRAWS = 60
-CANDIDATES = 20  # draws among which to find a typical one
+CANDIDATES = 20  # draws to choose a typical one from
 
 
 class SpeedRange(NamedTuple):
-    """The speed-ups of many draws: their lowest, mean and highest."""
+    """The lowest, mean and highest speed-up of many draws."""
 
     lowest: float
     mean: float
@@ -30,9 +30,9 @@ def takes_seed(simulate: Callable[..., Any] | Mapping[Any, Any]) -> bool:
 def draw_many(
     speedups_of_seed: Callable[[int], list[float]], draws: int = DRAWS
 ) -> Iterator[list[SpeedRange]]:
-    """The ranges of each run's speed-up over ``draws`` seeds.
+    """The range of each run's speed-up over ``draws`` seeds.
 
-    ``speedups_of_seed(seed)`` gives one speed-up per run. Yields the ranges so far
+    ``speedups_of_seed(seed)`` returns one speed-up per run. Yields the ranges so far
     after each seed, so that the caller can return control to an event loop.
     """
     speedups: list[list[float]] = []
@@ -45,5 +45,5 @@ def draw_many(
 
 
 def most_typical(distance_of_seed: Callable[[int], float]) -> int:
-    """The seed whose draw is nearest to the expected one, among ``CANDIDATES``."""
+    """The seed, out of ``CANDIDATES``, whose draw is nearest to the expected one."""
     return min(range(CANDIDATES), key=distance_of_seed)

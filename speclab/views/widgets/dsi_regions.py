@@ -1,9 +1,9 @@
-"""Two maps that show where speculative inference (SI) and DSI gain and where they lose.
+"""Two maps of where speculative inference (SI) and DSI gain, and where they lose.
 
-The x axis of a map is the draft model's latency, the y axis the acceptance rate, as in
-Figure 1 of the DSI paper. The colour of a cell is the speed over plain decoding that
-``theory`` expects of an endless text. The maps follow the sliders, and a circle marks
-the sliders' values. Knows no method and no run: these are formulas.
+A map's x axis is the draft model's latency, its y axis the acceptance rate, as in
+Figure 1 of the DSI paper. A cell's colour is the speed-up over plain decoding that
+``theory`` expects for an endless text. The maps follow the sliders, and a circle marks
+the sliders' values. This module knows no method and no run, only formulas.
 
 ::
 
@@ -61,7 +61,7 @@ COLOURS = (
 )
 SLOWER_BANDS = 3
 
-CELLS = 100  # of a map, in each direction
+CELLS = 100  # cells of a map in each direction
 
 # Pixels.
 MAP_WIDTH = 360
@@ -94,10 +94,10 @@ NEEDED_CONTROLS = tuple(Settings.__dataclass_fields__)
 
 # -- the numbers -----------------------------------------------------------------------
 def expected_speeds(settings: Settings, draft_share: Any, alpha: Any) -> dict[str, Any]:
-    """The speed over plain decoding that each map shows, by the map's name.
+    """Each map's speed-up over plain decoding, by the map's name.
 
     ``draft_share`` (the draft model's latency over the target model's) and ``alpha``
-    are numbers, or arrays that numpy can broadcast to one shape.
+    are numbers, or arrays that numpy can broadcast.
     """
     si_name = f"SI, γ = {settings.gamma}"
     dsi_name = f"DSI, lookahead {settings.lookahead}, up to {settings.servers} targets"
@@ -110,14 +110,14 @@ def expected_speeds(settings: Settings, draft_share: Any, alpha: Any) -> dict[st
 
 
 def speeds_at(settings: Settings) -> dict[str, float]:
-    """The speed at the sliders' values in each map."""
+    """Each map's speed-up at the sliders' values."""
     return expected_speeds(settings, settings.draft_share, settings.alpha)
 
 
 def speed_maps(settings: Settings) -> dict[str, np.ndarray]:
-    """The speeds at the centres of all cells of each map.
+    """The speed-ups at the centres of each map's cells.
 
-    Rows go from high acceptance to low, columns from low draft latency to high.
+    Rows run from high acceptance to low, columns from low draft latency to high.
     """
     middles = (np.arange(CELLS) + 0.5) / CELLS
     alphas = middles[::-1, None]
@@ -126,7 +126,7 @@ def speed_maps(settings: Settings) -> dict[str, np.ndarray]:
 
 # -- the picture -----------------------------------------------------------------------
 def maps_svg(settings: Settings) -> str:
-    """SVG of both maps and their legend."""
+    """The SVG of both maps and their legend."""
     note = text_at(
         "formulas for an endless text; the circle marks the sliders' values",
         PAD,
@@ -147,7 +147,7 @@ def maps_svg(settings: Settings) -> str:
 
 
 def map_svg(name: str, speeds: np.ndarray, left: float) -> str:
-    """One map: its cells in the colours of their bands, its frame, name and axes."""
+    """A map: its cells in their bands' colours, its frame, name and axes."""
     frame = rectangle(left, MAP_TOP, MAP_WIDTH, MAP_HEIGHT, fill="none", stroke=QUIET)
     title = title_at(name, left, MAP_TOP - 12)
     return map_cells(speeds, left) + frame + title + axes(left)
@@ -172,9 +172,9 @@ def map_cells(speeds: np.ndarray, left: float) -> str:
 
 
 def path_of_cells(mask: np.ndarray) -> str:
-    """The SVG path around the True cells of ``mask``; units are cells.
+    """The SVG path around the True cells of ``mask``, in units of cells.
 
-    Neighbours in a row share one rectangle::
+    Neighbours in a row share a rectangle::
 
         row 2 is  . . # # # .   ->   M2 2 h3 v1 h-3 z
     """
@@ -216,12 +216,12 @@ def axes(left: float) -> str:
 
 
 def sliders_point(settings: Settings, speed: float, left: float) -> str:
-    """A circle at the sliders' values in a map, with the speed there."""
+    """A circle in a map at the sliders' values, with the speed-up there."""
     x = left + MAP_WIDTH / settings.c
     y = MAP_TOP + (1 - settings.alpha) * MAP_HEIGHT
     point = circle(x, y, 6, fill="#fff", stroke="#000", stroke_width=2.5)
 
-    # The label stays inside the map: near the right edge it is left of the circle.
+    # To stay inside the map, a label near the right edge is left of the circle.
     is_near_right_edge = settings.c < 1.5
     label_x = x - 12 if is_near_right_edge else x + 12
     label_y = min(max(y + 6, MAP_TOP + 18), MAP_TOP + MAP_HEIGHT - 8)
@@ -250,7 +250,7 @@ def band_names() -> list[str]:
 
 
 def legend(left: float) -> str:
-    """The legend of the bands, fastest on top, the slower ones under a title."""
+    """The legend of the bands, fastest on top, with a title above the slower ones."""
     parts = [text_at("speed over plain", left, MAP_TOP - 12, fill=INK)]
     faster_bands = len(COLOURS) - SLOWER_BANDS
 
@@ -258,7 +258,7 @@ def legend(left: float) -> str:
     for band, (name, colour) in enumerate(fastest_first):
         y = MAP_TOP + BAND_HEIGHT * band
         if band >= faster_bands:
-            y += BAND_HEIGHT  # for the line that says "slower:"
+            y += BAND_HEIGHT  # for the title "slower:"
         parts.append(rectangle(left, y, 22, 22, fill=colour))
         parts.append(text_at(name, left + 30, y + 16, fill=INK))
 
@@ -271,9 +271,9 @@ def legend(left: float) -> str:
 class Regions(PictureWithSliders):
     """Sliders above the two maps.
 
-    ``controls``: see ``Explorer``. If they are the same objects as an Explorer's, its
-    timeline and the maps move together. Raises SpeclibError if one of
-    ``NEEDED_CONTROLS`` is missing.
+    ``controls``: see ``Explorer``. If an Explorer shares these objects, its timeline
+    and the maps move together. Raises SpeclibError if one of ``NEEDED_CONTROLS`` is
+    missing.
     """
 
     @checked
@@ -282,8 +282,8 @@ class Regions(PictureWithSliders):
         missing = [name for name in NEEDED_CONTROLS if name not in controls]
         if missing:
             raise BadValue(
-                f"the maps need controls for {', '.join(NEEDED_CONTROLS)}; there is "
-                f"none for {', '.join(missing)}"
+                f"the maps have no controls for {', '.join(missing)}: give controls "
+                f"for {', '.join(NEEDED_CONTROLS)}"
             )
         sliders = {}
         for name in NEEDED_CONTROLS:
@@ -302,15 +302,14 @@ class Regions(PictureWithSliders):
         return maps_svg(self.settings)
 
     def text(self) -> str:
-        """The settings, the speeds there, and how much of each map is slower than
-        plain."""
+        """The settings, the speed-ups there, and each map's share of slow-downs."""
         lines = [f"regions at {settings_in_words(self.values)}"]
         speeds_here = speeds_at(self.settings)
         for name, speeds in speed_maps(self.settings).items():
             slower_share = np.mean(speeds < 1)
             lines.append(
                 f"{name}: {as_factor(speeds_here[name])} plain decoding here, "
-                f"slower than it in {slower_share:.0%} of the map"
+                f"slower in {slower_share:.0%} of the map"
             )
         return "\n".join(lines)
 

@@ -1,8 +1,8 @@
 """The table of figures below an explorer's timeline.
 
-A row per run, with simulated and expected figures. Figures that the bars already show,
-such as the waiting time, are left out unless asked for. The cells have fixed widths, so
-that nothing jumps while a slider moves.
+It has a row per run, with simulated and expected figures. By default it leaves out
+figures that the bars already show, such as the waiting time. The cells have fixed
+widths, so that nothing jumps while a slider moves.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from .draws import DRAWS, SpeedRange
 
 CELL_STYLE = "padding: 1px 18px 1px 0; text-align: left; min-width: 76px"
 NUMBER_STYLE = f"{CELL_STYLE}; white-space: nowrap"
-# If there are many columns, their headings wrap; on a narrow page the table scrolls
-# sideways.
+# The headings of many columns wrap, and on a narrow page the table scrolls sideways.
 HEADING_STYLE = f"{CELL_STYLE}; line-height: 1.25; vertical-align: bottom"
 TABLE_STYLE = "font-size: 15px; font-variant-numeric: tabular-nums"
 
@@ -56,7 +55,7 @@ HEADINGS = RunFigures(
     waiting="waiting",
 )
 
-# The figures that are shown by default, by their names.
+# The names of the figures that are shown by default.
 COLUMNS = ("as_drawn", "after_first", "draws", "expected", "over_sd", "device_time")
 
 
@@ -68,7 +67,7 @@ def check_columns(columns: Sequence[str]) -> None:
 
 
 def as_factor(ratio: float) -> str:
-    """``ratio`` as "1.25×"; a dash if it is missing."""
+    """``ratio`` as "1.25×"; a dash if it is not finite."""
     if not isfinite(ratio):
         return "–"
     return f"{ratio:.2f}×"
@@ -84,9 +83,9 @@ def figures_of(
 
     ``ranges``: each run's range of speed-ups over many draws, if known.
 
-    ``theory(**values)`` gives the expected speed-up of ``values["method"]``, which is
-    set to each run's method. Device time is a multiple of plain decoding's; the first
-    run without drafts counts as plain decoding.
+    ``theory(**values)`` returns the expected speed-up of ``values["method"]``, which is
+    set to each run's method. Device time is relative to plain decoding's; the first run
+    without drafts counts as plain decoding.
     """
     plain = _stats_of_plain_decoding(runs)
     rows = []
@@ -111,9 +110,9 @@ def figures_of(
 
 
 def speedup_after_first(run: TimelineRun, runs: Sequence[TimelineRun]) -> float:
-    """Speed over plain decoding after the first commit, as papers compare it.
+    """The speed-up over plain decoding after the first commit, as papers report it.
 
-    Not-a-number if ``runs`` has no run of plain decoding to compare with.
+    It is not-a-number if ``runs`` has no run of plain decoding.
     """
     for other in runs:
         is_plain = other.trace.meta.get("method") == "autoregressive"
@@ -123,14 +122,14 @@ def speedup_after_first(run: TimelineRun, runs: Sequence[TimelineRun]) -> float:
 
 
 def untested_share(stats: Stats) -> float:
-    """The share of drafts that no target tested; not-a-number without drafts."""
+    """The share of drafts that were never tested; not-a-number without drafts."""
     if not stats.drafted:
         return nan
     return 1 - (stats.accepted + stats.rejected) / stats.drafted
 
 
 def figures_html(rows: list[RunFigures], columns: Sequence[str] = COLUMNS) -> str:
-    """The headings and rows of these columns as an HTML table."""
+    """These columns of the table as HTML."""
     lines = [_table_row("th", HEADING_STYLE, _chosen(HEADINGS, columns))]
     for row in rows:
         lines.append(_table_row("td", NUMBER_STYLE, _chosen(row, columns)))
@@ -138,7 +137,7 @@ def figures_html(rows: list[RunFigures], columns: Sequence[str] = COLUMNS) -> st
 
 
 def figures_in_words(row: RunFigures) -> str:
-    """One run's figures on one line."""
+    """A run's figures in a line of text."""
     return (
         f"{row.run}: speed-up in this run {row.as_drawn}, after the first commit "
         f"{row.after_first}, expected of a long text {row.expected}, over speculative "
@@ -163,7 +162,7 @@ def _device_time_ratio(stats: Stats, plain: Stats | None) -> float:
 
 
 def _chosen(row: RunFigures, columns: Sequence[str]) -> list[str]:
-    """The run's name, and the figures of these columns."""
+    """The run's name, and its figures in these columns."""
     return [row.run, *(getattr(row, name) for name in columns)]
 
 

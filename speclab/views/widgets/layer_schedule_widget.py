@@ -1,15 +1,15 @@
-"""One pass of a draft model, layer by layer over its devices: exact, and fuzzy.
+"""An exact and a fuzzy pass of a draft model, layer by layer on several devices.
 
 An exact pass computes one layer after the other. In a fuzzy pass the layers of a group
 share one input, so their attentions run at the same time on different devices
-(EasySpec). Both schedules share a time axis and follow sliders. Knows no network: a
-layer's seconds and the share of its attention are arguments.
+(EasySpec). Both schedules share a time axis and follow sliders. This module knows no
+network: a layer's seconds and attention's share of them are arguments.
 
 ::
 
     # attention   # MLP   # gather   ...                     legend
              exact: one layer after the other, 27.20 ms      heading
-             |0    |1    |2    |3                            groups, as far as they fit
+             |0    |1    |2    |3                            groups, if their names fit
     device 1 [att ][mlp][att ][mlp][att ][mlp] ...           a lane per device
     device 2 //////////////////////////////////              hatched: the device waits
              fuzzy: N = 2, 18.80 ms, 1.45× as fast
@@ -61,11 +61,11 @@ COLOURS = {"attention": "#0072B2", "mlp": "#E69F00", "gather": "#1a1a1a"}
 # The colours of a part that another device also computes.
 PALE_COLOURS = {"attention": "#9CC7E4", "mlp": "#F6DDA8"}
 LEGEND = (
-    ("attention of a layer (its number)", COLOURS["attention"]),
-    ("its MLP", COLOURS["mlp"]),
+    ("attention, with its layer's number", COLOURS["attention"]),
+    ("MLP", COLOURS["mlp"]),
     ("gather", COLOURS["gather"]),
     ("", PALE_COLOURS["attention"]),
-    ("the same, computed on device 1 too", PALE_COLOURS["mlp"]),
+    ("the same, also computed on device 1", PALE_COLOURS["mlp"]),
 )
 
 # Pixels.
@@ -73,7 +73,7 @@ WIDTH = 1100
 PLOT_LEFT = 88  # the devices' names are to the left
 PLOT_WIDTH = WIDTH - PLOT_LEFT - PAD
 TOP = 50  # pixels above the lanes, for the legend
-HEADING_HEIGHT = 46  # of a schedule's heading and its groups
+HEADING_HEIGHT = 46  # for a schedule's heading and its groups
 LANE_HEIGHT = 20
 LANE_STEP = LANE_HEIGHT + 3  # from one lane to the next
 BETWEEN_SCHEDULES = 16
@@ -81,7 +81,7 @@ AXIS_HEIGHT = 46
 
 
 class Passes(NamedTuple):
-    """The parts of the exact pass on one device, and of the fuzzy pass."""
+    """The parts of the exact pass, on one device, and those of the fuzzy pass."""
 
     exact: tuple[Part, ...]
     fuzzy: tuple[Part, ...]
@@ -103,9 +103,9 @@ def legend() -> str:
 def group_names(
     parts: tuple[Part, ...], layers: int, lp: int, y: float, frame: TimeAxis
 ) -> str:
-    """Above the lanes: a line where each group begins, and its layers if they fit.
+    """The lines above the lanes where groups begin, and the groups' layers if they fit.
 
-    ``y``: where the lines end, pixels.
+    ``y``: the lines' lower ends, pixels.
     """
     starts = group_starts(parts, layers, lp)
     ends = [*starts[1:], total_seconds(parts)]
@@ -122,7 +122,7 @@ def group_names(
 
 
 def group_starts(parts: tuple[Part, ...], layers: int, lp: int) -> list[float]:
-    """The start of each group, seconds: the start of its first layer's attention."""
+    """The seconds at which each group, that is its first attention, starts."""
     first_layers = {group[0] for group in group_layers(layers, lp)}
     starts = []
     for part in parts:
@@ -135,9 +135,9 @@ def group_starts(parts: tuple[Part, ...], layers: int, lp: int) -> list[float]:
 def lanes(
     parts: tuple[Part, ...], devices: int, top: float, frame: TimeAxis, name: str
 ) -> str:
-    """A lane per device with the parts of one pass; hatched where a device waits.
+    """A lane per device with the parts of one pass, hatched while the device waits.
 
-    ``name``: of the picture's patterns.
+    ``name``: the name of the picture's patterns.
     """
     elements = []
     for device in range(devices):
@@ -159,7 +159,7 @@ def lanes(
     for part in parts:
         y = top + part.device * LANE_STEP
         elements.append(part_bar(part, y, frame))
-        # The highest number decides, so that all attentions show theirs, or none.
+        # The widest number decides, so that all attentions show a number, or none.
         width = frame.x(part.seconds)
         fits = text_width(str(highest_layer), 12) + 3 <= width
         if part.kind != "gather" and fits:
@@ -172,11 +172,11 @@ def part_bar(part: Part, y: float, frame: TimeAxis) -> str:
     x = PLOT_LEFT + frame.x(part.start)
     width = frame.x(part.seconds)
     if part.kind == "gather":
-        # A gather is visible as a line even if it takes no time.
+        # Even if a gather takes no time, it is visible as a line.
         x = x - 0.75
         width = max(width, 1.5)
 
-    gap = min(1, width * 0.15)  # white, so that neighbours are told apart
+    gap = min(1, width * 0.15)  # white, to separate neighbours
     colours = PALE_COLOURS if part.copy else COLOURS
     return rectangle(
         x,
@@ -194,7 +194,7 @@ def part_in_words(part: Part, frame: TimeAxis) -> str:
     whats = {
         "attention": f"attention of layer {part.layer}",
         "mlp": f"MLP of layer {part.layer}",
-        "gather": "attention outputs are handed over",
+        "gather": "exchange of attention outputs",
     }
     start = frame.time(part.start)
     seconds = frame.time(part.seconds)
@@ -236,11 +236,11 @@ class Layers(PictureWithSliders):
     """Sliders above the two schedules.
 
     ``layer``: seconds of one layer in an exact pass. EasySpec's Llama-3-8B takes
-    0.85 ms: 27.2 ms per pass [Table 1], divided by 32 layers. ``share``: the share of
-    attention in a layer. ``gather``: milliseconds to hand over a group's attention
-    outputs.
+    0.85 ms: 27.2 ms per pass [Table 1], divided by 32 layers. Among the controls,
+    ``share`` is attention's share of a layer, and ``gather`` the milliseconds to
+    exchange a group's attention outputs.
 
-    ``controls``: see ``Explorer``. A control that is left out keeps its default. Raises
+    ``controls``: see ``Explorer``. A missing control keeps its default. Raises
     SpeclibError for a name that is not in ``CONTROLS``.
     """
 
@@ -252,13 +252,13 @@ class Layers(PictureWithSliders):
             controls = CONTROLS
         for name in controls:
             if name not in CONTROLS:
-                raise unknown_name(f"no control {name!r} here", name, CONTROLS)
+                raise unknown_name(f"no control {name!r}", name, CONTROLS)
         self.layer = layer
         super().__init__({name: control(name, spec) for name, spec in controls.items()})
 
     @property
     def values(self) -> dict[str, Any]:
-        """The value of every control; the default if a control is left out."""
+        """The value of every control, or its default if it is missing."""
         values = {}
         for name, (_low, _high, _step, default) in CONTROLS.items():
             is_left_out = name not in self.controls
@@ -300,7 +300,7 @@ class Layers(PictureWithSliders):
         )
 
     def picture(self) -> str:
-        """SVG."""
+        """The SVG of both schedules."""
         passes = self.passes
         longest = max(total_seconds(parts) for parts in passes)
         frame = TimeAxis(PLOT_WIDTH + 2 * PAD + GUTTER + SIDE, longest)
@@ -328,7 +328,7 @@ class Layers(PictureWithSliders):
         frame: TimeAxis,
         name: str,
     ) -> str:
-        """One schedule from ``y`` down: its heading, its groups and its lanes."""
+        """A schedule's heading, groups and lanes, from ``y`` downwards."""
         values = self.values
         title = title_at(heading, PLOT_LEFT, y + 16)
         lanes_top = y + HEADING_HEIGHT
@@ -336,11 +336,10 @@ class Layers(PictureWithSliders):
         return title + groups + lanes(parts, values["devices"], lanes_top, frame, name)
 
     def text(self) -> str:
-        """The settings, the groups, the times of both passes, and each device's own
-        work.
+        """The settings, the times of both passes, the groups, and each device's work.
 
         A device's own work is the share of the fuzzy pass in which it computes parts
-        that no device before it computes.
+        that no lower-numbered device computes.
         """
         values = self.values
         fuzzy = self.passes.fuzzy
@@ -359,7 +358,7 @@ class Layers(PictureWithSliders):
 
 
 def own_seconds(parts: tuple[Part, ...], device: int) -> float:
-    """Seconds in which ``device`` computes parts that no device before it does."""
+    """Seconds in which ``device`` computes parts that no lower-numbered one does."""
     seconds = 0.0
     for part in parts:
         is_own = part.device == device and not part.copy and part.kind != "gather"

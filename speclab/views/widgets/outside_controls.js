@@ -1,8 +1,8 @@
-// Sets an explorer's sliders from outside: by buttons in a lesson's text, and by the key R.
+// Sets an explorer's sliders from outside, with buttons in a lesson's text and with the key R.
 //
 // A button such as <button disabled value="alpha=1, gamma=5"> is enabled when the page has an
-// explorer with the sliders that it sets; it sets the nearest one. Python puts room.js before
-// this file.
+// explorer with the sliders that it sets; it sets the nearest such explorer. Python prepends
+// room.js to this file.
 
 function render({ model, el }) {
   const explorer = {

@@ -1,4 +1,4 @@
-"""Sets an explorer's sliders from outside: by buttons in the text, and by a key."""
+"""Sets an explorer's sliders from outside, with buttons in the text and with a key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OutsideControls(anywidget.AnyWidget):
     """Listens to the page around an explorer, and shows nothing.
 
     ``settable``: the names of the values that a button may set. ``asked_values``: the
-    values of the last button. ``asked_redraws``: how often a reader pressed R.
+    last clicked button's values. ``asked_redraws``: how often a reader pressed R.
     """
 
     _esm = PAGE_SCRIPT.read_text() + SCRIPT.read_text()

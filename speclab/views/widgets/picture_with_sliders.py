@@ -1,6 +1,6 @@
-"""Sliders above one picture: the base of the views with a single picture.
+"""The base of views that have sliders above a single picture.
 
-Knows no data.
+This module knows no data.
 """
 
 from __future__ import annotations
@@ -43,15 +43,13 @@ class PictureWithSliders(NotebookView, widgets.VBox):  # type: ignore[misc]  # u
 class PictureOfEachValue(PictureWithSliders):
     """A slider above the picture that belongs to its value.
 
-    ``pictures``: value -> picture. ``first``: {the slider's name: the value shown
-    first}. Raises BadValue for a first value without a picture.
+    ``pictures``: value -> picture. ``first``: {slider name: first value}. Raises
+    BadValue for a first value without a picture.
     """
 
     def __init__(self, pictures: Mapping[Any, Still], first: Mapping[str, Any]):
         if len(first) != 1:
-            raise BadValue(
-                f"first is {first!r}: give {{the slider's name: the value shown first}}"
-            )
+            raise BadValue(f"first is {first!r}: give {{slider name: first value}}")
         ((self._name, value),) = first.items()
         if value not in pictures:
             raise BadValue(
@@ -63,7 +61,7 @@ class PictureOfEachValue(PictureWithSliders):
 
     @property
     def shown(self) -> Still:
-        """The picture of the slider's value."""
+        """The picture for the slider's value."""
         return self.pictures[self.values[self._name]]
 
     @property

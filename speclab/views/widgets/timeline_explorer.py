@@ -1,12 +1,12 @@
 """Sliders, a timeline that follows them while they move, and a table of figures.
 
-From top to bottom: the first two sliders, the timeline, and the figures of each run
-next to the expected ones and the range over many draws. Further sliders fold out, and
-all sliders stay in view while the picture scrolls. On the virtual clock a simulation
-takes milliseconds, so every step of a slider simulates the runs again. Only the content
-of the timeline's widget changes, so nothing flickers. A lesson's text can set the
-sliders, too, by buttons such as ``<button disabled value="alpha=1">``. Knows no clock:
-the caller decides what to simulate.
+From top to bottom: the first two sliders, the timeline, and each run's figures, next to
+the expected figures and the range over many draws. Further sliders fold out, and all
+sliders stay visible while the picture scrolls. On the virtual clock a simulation takes
+milliseconds, so every step of a slider simulates the runs again. Only the contents of
+the timeline's widget change, so nothing flickers. Buttons in a lesson's text, such as
+``<button disabled value="alpha=1">``, can also set the sliders. This module knows no
+clock: the caller decides what to simulate.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ from .figures import (
 )
 from .outside_controls import OutsideControls
 
-TARGET_SECONDS = 0.1  # of a target pass, unless a control sets it
-IDLE_SECONDS = 0.4  # without a slider moving, before many draws begin
+TARGET_SECONDS = 0.1  # seconds of a target pass, unless a control sets them
+IDLE_SECONDS = 0.4  # how long no slider moves before many draws begin
 # Acceptance rates at which a typical draw should be near the expected speed-up.
 ACCEPTANCES = (0.3, 0.5, 0.7, 0.8, 0.9)
 
-# Takes the controls' values by name; returns a result, a trace, or a list of such.
+# Takes the controls' values by name; returns a result, a trace, or a list of them.
 Simulate: TypeAlias = Callable[..., Any]
 
 DEFAULT_CONTROLS: dict[str, ControlSpec] = {
@@ -88,15 +88,15 @@ def expected_speedup(
     target: float = TARGET_SECONDS,
     **_: object,
 ) -> float:
-    """The speed over plain decoding that theory expects for an endless text.
+    """The speed-up over plain decoding that theory expects for an endless text.
 
     Each draft token is accepted with probability ``alpha``, independently of the
-    others, and a pass of the target model takes ``c`` times as long as one of the draft
-    model. A message to or from the target takes ``network`` seconds, which lengthens a
-    pass of ``target`` seconds by two messages.
+    others, and a target pass takes ``c`` times as long as a draft pass. A message to or
+    from the target takes ``network`` seconds, so a pass of ``target`` seconds becomes
+    longer by two messages.
 
     Returns not-a-number if ``theory`` has no closed form for the method (for example
-    DuoDecoding with its dynamic k), or if an argument that it needs is missing.
+    DuoDecoding with its dynamic k), or if a required argument is missing.
     """
     if method == "autoregressive":
         return 1.0
@@ -120,21 +120,21 @@ def expected_speedup(
 
 
 class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
-    """Controls above a table of figures and a timeline that follow them.
+    """Controls above a timeline and a table of figures that follow them.
 
-    Where no widget can run, a still picture replaces it. It shows the state when the
-    notebook's cell ran.
+    If no widget can run, a static picture of the state after the notebook's cell ran
+    replaces it.
 
     ``simulate(**values)`` returns a list of results or traces, or a single one. For a
     single one, ``simulate`` is also called for plain decoding, the baseline, with
     method="autoregressive" and without the optional drafting settings, such as gamma.
 
-    ``controls`` maps the names of its arguments to what ``control`` takes.
-    ``theory(**values)`` gives the expected speed-up of ``values["method"]``; the values
-    include the arguments that a ``functools.partial`` has fixed. ``columns``: the
-    figures to show, by the names of ``RunFigures``. ``typical``: start with the draw,
-    out of twenty, whose speed-ups are nearest to the expected ones. Further options go
-    to the timeline.
+    ``controls`` maps the names of its arguments to specifications for ``control``.
+    ``theory(**values)`` returns the expected speed-up of ``values["method"]``; the
+    values include the arguments fixed by a ``functools.partial``. ``columns``: the
+    figures to show, as named in ``RunFigures``. ``typical``: start with the draw, out
+    of twenty, whose speed-ups are nearest to the expected ones. Further options are
+    passed to the timeline.
     """
 
     @checked
@@ -161,7 +161,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
             self.seed = most_typical(self._distance_from_expected)
         self.draw_button = widgets.Button(
             description="Redraw",
-            tooltip="Other tokens for the draft model to get right (key: R)",
+            tooltip="Draw again which tokens the draft model gets right (key: R)",
             icon="random",
             layout=BUTTON_LAYOUT,
         )
@@ -190,13 +190,13 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         return {name: slider.value for name, slider in self.controls.items()}
 
     def simulated(self) -> list[object]:
-        """The results for the current values; plain decoding first if it was added."""
+        """The results for the current values, plain decoding first if we added it."""
         return self._simulated_with(self.seed)
 
     def _simulated_with(self, seed: int, **others: Any) -> list[object]:
-        """The results for the current values and, if there are draws, one draw.
+        """The results for the current values, with one seed if the seed is free.
 
-        ``others`` replace current values.
+        ``others`` replaces current values.
         """
         values = {**self.values, **others}
         if self.can_redraw:
@@ -206,13 +206,13 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
             return [self._simulated_plainly(values), results]
         if not isinstance(results, Iterable):
             raise BadValue(
-                f"simulate gave {results!r}: let it return a result, a trace, or a "
-                "list of them"
+                f"simulate returned {results!r}: let it return a result, a trace, or "
+                "a list of them"
             )
         return list(results)
 
     def _simulated_plainly(self, all_values: dict[str, Any]) -> Any:
-        """Plain decoding with the same values."""
+        """The result of plain decoding with the same values."""
         parameters = signature(self.simulate).parameters
         values = {}
         drafting_settings = settings_of_methods()
@@ -239,7 +239,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self.figures.value = figures_html(self.rows(), self.columns)
 
     def set_values(self, **values: Any) -> None:
-        """Moves controls; a value may be text, as in a button of a lesson's prose.
+        """Sets controls; a value may be text, as in a button in a lesson's text.
 
         Raises SpeclibError for an unknown control or option.
         """
@@ -253,12 +253,12 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
                 chosen.value = type(chosen.value)(float(value))
 
     def _set_as_asked(self, _change: object) -> None:
-        """A reader clicked on a value in the lesson's text."""
+        """Sets the values of the button that a reader clicked in the lesson's text."""
         with suppress(SpeclibError, ValueError):
             self.set_values(**self.outside.asked_values["values"])
 
     def _simulate_again(self, _change: object) -> None:
-        """Discards the draws so far, which belong to other values, and starts again."""
+        """Simulates again, and discards the draws, which belong to other values."""
         self.ranges = []
         self._show_simulated()
         self._start_drawing()
@@ -284,10 +284,10 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self._show_simulated()
 
     def _distance_from_expected(self, seed: int) -> float:
-        """How far the speed-ups of one draw are from the expected ones.
+        """The distance between one draw's speed-ups and the expected ones.
 
-        A sum of logarithms over all runs and, if there is a control for the acceptance
-        rate, over ``ACCEPTANCES``.
+        It is a sum of absolute logarithms over all runs and, if there is a control for
+        the acceptance rate, over ``ACCEPTANCES``.
         """
         moved = [{"alpha": share} for share in ACCEPTANCES]
         distance = 0.0
@@ -306,7 +306,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     def _start_drawing(self) -> None:
         """Starts many draws once no slider moves and the event loop is idle.
 
-        Only if an event loop runs, as in a notebook.
+        Does nothing without an event loop, which a notebook has.
         """
         if self._drawing is not None:
             self._drawing.cancel()
@@ -327,7 +327,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
             self._show_figures()
 
     def draw_many(self) -> None:
-        """Fills the column of many draws now, without waiting for an event loop."""
+        """Fills the column of many draws now, without an event loop."""
         for ranges in draw_many(self._speedups_of_draw):
             self.ranges = ranges
         self._show_figures()
@@ -347,11 +347,11 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the timeline, pixels."""
+        """The timeline's width and height, pixels."""
         return self.timeline.size
 
     def picture(self) -> str:
-        """SVG of the timeline: the still for pages where no widget can run."""
+        """The timeline's SVG, for pages on which no widget can run."""
         return self.timeline.picture()
 
 

@@ -339,7 +339,7 @@ NAMED = {
 
 # With an error that helps: what its card says.
 ENDS_WITH = {
-    "Does every way through it end with a return?": [
+    "Does every path through it end with a return?": [
         nothing_returned_after_a_rejection,
     ],
     "It is not a tuple of tokens": [tokens_returned],
