@@ -1,6 +1,6 @@
-"""speclab: the workbench that reproduces, judges and teaches with speclib.
+"""speclab: the workbench for reproducing, judging and teaching with speclib.
 
-Importing it is fast: heavy modules load when they are first used.
+Importing it is fast, because heavy modules load when they are first used.
 """
 
 import speclib
@@ -31,7 +31,7 @@ _MODULE_OF_NAME = {
     "plan": "speclab.planning.plan",
     "teach": "speclab.teach",
 }
-__all__ = [*_MODULE_OF_NAME]  # what `from speclab import *` gives
+__all__ = [*_MODULE_OF_NAME]  # what `from speclab import *` imports
 
 
 def __getattr__(name: str) -> object:

@@ -6,8 +6,8 @@ import sys
 def main() -> None:
     """Runs the command.
 
-    Prints a mistake that the caller can fix as one line, not a traceback. The same
-    holds for a missing library, and for an interrupt from the first import on.
+    An error that the caller can fix is printed as one line, without a traceback. So are
+    a missing library and an interrupt, even during the first import.
     """
     try:
         from speclib.errors import SpeclibError, explained

@@ -1,6 +1,6 @@
 """The commands of `python -m speclab`, such as `reproduce` and `store`.
 
-Each command imports its own heavy libraries, so a command with nothing to do is fast.
+Each command imports its heavy libraries itself, so the other commands start fast.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def reproduce(
     ] = False,
     minutes: Annotated[
         float | None,
-        typer.Option(help="Time limit; 0 only writes reports and measures nothing."),
+        typer.Option(help="Time limit; 0 measures nothing and only writes reports."),
     ] = None,
 ) -> None:
     """Measure, and regenerate every table and figure into reports/local."""
@@ -78,17 +78,17 @@ def virtual(
     paper: Annotated[
         list[str] | None, typer.Option(help="Only this paper; repeatable.")
     ] = None,
-    anew: Annotated[
-        bool, typer.Option("--anew", help="Recompute all of data/virtual.csv.")
+    recompute: Annotated[
+        bool, typer.Option("--recompute", help="Recompute all of data/virtual.csv.")
     ] = False,
 ) -> None:
-    """Compute the virtual numbers that data/virtual.csv lacks."""
+    """Compute the virtual numbers missing from data/virtual.csv."""
     from speclab.reproduce.compute_virtual import compute_virtual
     from speclab.reproduce.reproduce import choose_papers
 
-    if anew and paper:
-        raise BadValue("--anew recomputes all papers: leave out --paper")
-    failed = compute_virtual(choose_papers(paper or ()), anew)
+    if recompute and paper:
+        raise BadValue("--recompute covers all papers: leave out --paper")
+    failed = compute_virtual(choose_papers(paper or ()), recompute)
     if failed:
         _print_failures(failed)
         raise typer.Exit(1)
@@ -97,7 +97,9 @@ def virtual(
 @app.command()
 def why(
     paper: Annotated[str, typer.Argument(help="For example pearl.")],
-    item: Annotated[str, typer.Argument(help="Its table, for example table-1.")],
+    item: Annotated[
+        str, typer.Argument(help="One of its tables, for example table-1.")
+    ],
     row: Annotated[str, typer.Argument(help="As printed.")],
     column: Annotated[str, typer.Argument(help="As printed.")],
 ) -> None:
@@ -131,9 +133,9 @@ def check(
     drawn: Annotated[
         str, typer.Option(help="How drafts are drawn: q, argmax or top-k.")
     ] = "q",
-    servers: Annotated[int, typer.Option(help="Targets, for a method.")] = 1,
+    servers: Annotated[int, typer.Option(help="Target devices, for a method.")] = 1,
 ) -> None:
-    """Is an acceptance rule, or a method, lossless?
+    """Check whether an acceptance rule or a method is lossless.
 
     Enumerates every outcome of a rule. The exit status is 0 if no error is found, 1 if
     one is, and 2 if the rule cannot be judged.
@@ -171,11 +173,11 @@ def plan(
         str, typer.Argument(help="A pair under data/pairs.")
     ] = "embedded/llama-7b-70b",
     task: Annotated[
-        str, typer.Option(help="The task that gives the prompts.")
+        str, typer.Option(help="The task to take prompts from.")
     ] = "humaneval",
     prompts: Annotated[int, typer.Option(help="Number of prompts.")] = 4,
     tokens: Annotated[int, typer.Option(help="New tokens per prompt.")] = 64,
-    servers: Annotated[int, typer.Option(help="Targets, for DSI.")] = 1,
+    servers: Annotated[int, typer.Option(help="Target devices, for DSI.")] = 1,
     method: Annotated[
         list[str] | None, typer.Option(help="Only this method; repeatable.")
     ] = None,
@@ -224,13 +226,13 @@ def doctor(
         bool, typer.Option("--json", help="Print JSON, with sizes in bytes.")
     ] = False,
     dtype: Annotated[
-        str, typer.Option(help="Number format of the papers' pairs.")
+        str, typer.Option(help="Number format for the papers' pairs.")
     ] = "bfloat16",
     length: Annotated[
-        int, typer.Option(help="Tokens in the KV cache that is counted.")
+        int, typer.Option(help="Length of the KV cache to count, in tokens.")
     ] = 4096,
 ) -> None:
-    """Say what this machine can run, and what is missing for the papers' pairs."""
+    """Show what this machine can run, and what is missing for the papers' pairs."""
     from speclab.doctor import report as reports
 
     report = reports.examine_machine(dtype, length)
@@ -248,9 +250,9 @@ def doctor(
 
 @app.command()
 def fit(
-    pair: Annotated[str, typer.Argument(help="A pair whose file says `fitted`.")],
+    pair: Annotated[str, typer.Argument(help="A pair whose file sets `fitted`.")],
 ) -> None:
-    """Size a stand-in's draft so that c on this machine is the paper's."""
+    """Size a stand-in's draft so that c on this machine matches the paper's."""
     from speclab.measure import fit as fitting
 
     fitted = fitting.fit(pair)
@@ -261,19 +263,17 @@ def fit(
 def audit(
     code: Annotated[
         Path | None,
-        typer.Option(
-            help="Check the lines that were read in the clones in this folder."
-        ),
+        typer.Option(help="Check the cited lines against the clones in this folder."),
     ] = None,
 ) -> None:
-    """List the audit's findings, or check the lines that it read."""
+    """List the audit's findings, or check the lines of code that it cites."""
     from speclab.audit.items import load_audit
     from speclab.audit.readings import check_readings
 
     if code is None:
         for finding in load_audit().findings:
             print(f"{finding.paper}: {finding.title}: {finding.verdict}")
-        print("With evidence and the authors' best answers: reports/audit.md")
+        print("Evidence and the authors' best answers are in reports/audit.md")
         return
 
     readings = check_readings(load_audit(), code)
@@ -296,7 +296,7 @@ def merge(
 @app.command("run-notebook")
 def run_notebook(
     path: Annotated[Path, typer.Argument(help="The notebook.")],
-    out: Annotated[Path, typer.Argument(help="Where to write the executed one.")],
+    out: Annotated[Path, typer.Argument(help="Where to write the executed notebook.")],
     parameter: Annotated[
         list[str] | None,
         typer.Option(
@@ -307,7 +307,7 @@ def run_notebook(
         ),
     ] = None,
 ) -> None:
-    """Run a notebook with parameters, strictly: an unknown parameter is an error."""
+    """Run a notebook with parameters; an unknown parameter is an error."""
     from speclab.reproduce import notebooks
 
     parameters = dict(_read_parameter(text) for text in parameter or ())
@@ -338,7 +338,7 @@ def lessons() -> None:
 def pictures(
     to: Annotated[
         Path | None,
-        typer.Option(help="The folder; reports/local/pictures by default."),
+        typer.Option(help="Output folder; reports/local/pictures by default."),
     ] = None,
 ) -> None:
     """Write the pictures for the board, each as SVG and PNG."""
@@ -352,10 +352,10 @@ def pictures(
 @app.command()
 def site(
     out: Annotated[
-        Path | None, typer.Option(help="The folder; site by default.")
+        Path | None, typer.Option(help="Output folder; site by default.")
     ] = None,
 ) -> None:
-    """Write lessons, report, audit, manual and API as a site that needs no Python."""
+    """Build a site of lessons, reports, audit, manual and API that needs no Python."""
     from speclab.reproduce.site import build_site
     from speclib.paths import HOME
 
@@ -365,7 +365,7 @@ def site(
 
 
 def _read_parameter(text: str) -> tuple[str, object]:
-    """The name and the value of NAME=VALUE.
+    """Splits NAME=VALUE into the name and the value.
 
     The value is parsed as JSON (5, true, "a") if possible; otherwise it is text.
     """

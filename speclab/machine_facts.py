@@ -19,7 +19,7 @@ VERSIONS = ("torch", "transformers", "numpy", "llama_cpp_python")
 BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
 
 # Words in a processor's name that don't distinguish it from others.
-UNTELLING_WORDS = {
+COMMON_WORDS = {
     "intel",
     "amd",
     "cpu",
@@ -53,8 +53,8 @@ def name() -> str:
     """
     facts = dict(hardware())
     words = re.findall(r"[a-z][a-z0-9]+", facts["cpu"].lower())
-    telling_words = [word for word in words if word not in UNTELLING_WORDS]
-    processor = telling_words[0] if telling_words else "cpu"
+    distinctive_words = [word for word in words if word not in COMMON_WORDS]
+    processor = distinctive_words[0] if distinctive_words else "cpu"
 
     gpus = ""
     if facts["gpus"]:
@@ -66,7 +66,7 @@ def name() -> str:
 
 @cache
 def environment() -> tuple[tuple[str, str], ...]:
-    """The hardware and versions a measurement depends on: part of its cache key."""
+    """The hardware and versions that a measurement depends on."""
     versions = [("python", platform.python_version())]
     for package in VERSIONS:
         versions.append((package, version_of(package)))
@@ -105,7 +105,7 @@ def _instructions() -> list[str]:
 
 
 def cpuinfo(name: str) -> str:
-    """The first core's entry of that name; "" on systems without /proc/cpuinfo."""
+    """The first core's entry with that name; "" on systems without /proc/cpuinfo."""
     try:
         with open("/proc/cpuinfo") as lines:
             for line in lines:

@@ -1,13 +1,12 @@
 """Runs a function over many items, with one worker process per core.
 
-The workers end when this process ends, for whatever reason, and the death of a worker
-is noticed. The pool knows nothing about what is computed and stores nothing: the
-function saves whatever must survive.
+The workers end when this process ends for any reason, and a worker's death is noticed.
+The pool stores no results: the function itself must save what should survive.
 
-Why not loky (3.7.0 was tried): when this process is killed, loky's workers keep
-computing and then wait for ever. An interrupt while they start prints tracebacks. To
-fix both, one has to hold back signals and give each worker a lifeline, which is all
-that this module does.
+We tried loky 3.7.0 first. When this process is killed, loky's workers finish computing
+and then wait forever; an interrupt while they start prints tracebacks. Fixing both
+requires delayed signals and a lifeline for each worker, which is all that this module
+contains.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Result = TypeVar("Result")
 class Cores:
     """Worker processes, one per core, which live until they are closed.
 
-    Starting one takes a moment, and its imports take seconds. A context manager.
+    Starting one takes a moment, and its imports take seconds. Use as a context manager.
     """
 
     def __init__(self) -> None:
@@ -80,7 +79,7 @@ class Cores:
 def on_every_core(
     function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Generator[Result]:
-    """Run ``function`` on each item in new worker processes, see ``Cores``.
+    """Run ``function`` on each item in new worker processes (see ``Cores``).
 
     Closing the iterator stops all workers at once.
     """
@@ -110,7 +109,7 @@ def interrupts_held_back() -> Iterator[None]:
 
 
 def _settle_in(cache_folder: Path, lifeline: Connection) -> None:
-    """A worker's start: learn where the cache is, leave interrupts to the parent.
+    """Prepare a worker: set its cache folder, and leave interrupts to the parent.
 
     The worker ends at once when the other end of ``lifeline`` closes, because the
     parent closed it or has ended.

@@ -61,7 +61,7 @@ class Progress:
             self._bar.refresh()
 
     def rename(self, title: str) -> None:
-        """Changes the title that is shown from now on."""
+        """Changes the title."""
         self.title = title
         if self._bar is not None:
             self._bar.set_description(title)
@@ -77,7 +77,7 @@ class Progress:
             self._last_line = time.monotonic()
 
     def _is_line_due(self) -> bool:
-        """Whether it is time for the first plain line, or for the next."""
+        """Whether the next plain line is due."""
         now = time.monotonic()
         if self._last_line is None:
             return now - self._started > QUIET

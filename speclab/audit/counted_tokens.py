@@ -1,8 +1,8 @@
-"""Tokens that DuoDecoding's published loop counts, and tokens that a pass has tested.
+"""Computes how many tokens DuoDecoding's published loop counts, and how many it tests.
 
 Every outcome of the loop is enumerated; each draft is right with the same probability,
-independently of the others. No clock is needed, since a round is one target pass. A
-round with one sequence of four tokens, after a round that left three drafts untested:
+independently of the others. No clock is needed, since a round is one target pass. Here
+is a round with one sequence of four tokens, after a round that left three untested:
 
     text so far   t t t t u u u        u: drafted, counted, not tested by any pass
     drafted now                 d d d d
@@ -21,9 +21,9 @@ from typing import NamedTuple
 class CountingLoop(NamedTuple):
     """A published loop that ends as soon as it counts ``limit`` tokens.
 
-    Every round drafts ``sequences`` that share the ``budget`` of tokens evenly; only
-    the first round drafts a single token. ``alpha`` is the probability that a draft is
-    right. We assume that further sequences find nothing that the first one missed.
+    Every round drafts ``sequences`` that share the ``budget`` of tokens evenly, except
+    for the first round, which drafts a single token. ``alpha`` is the probability that
+    a draft is right. We assume that if the first sequence is wrong, so are the others.
     """
 
     alpha: float
@@ -41,15 +41,15 @@ class CountedTokens(NamedTuple):
 
     @property
     def over_tested(self) -> float:
-        """The counted tokens over the tested ones."""
+        """The ratio of counted to tested tokens."""
         return self.counted / self.tested
 
 
 class _Round(NamedTuple):
     """A possible outcome of a round, with its probability.
 
-    The round adds ``gained`` tokens to those tested before; the last ``untested`` of
-    them are untested.
+    The round adds ``gained`` tokens to the tested text; the last ``untested`` of them
+    are not tested yet.
     """
 
     probability: float
@@ -61,7 +61,7 @@ class _Round(NamedTuple):
 def count_tokens(
     loop: CountingLoop, tested: int = 0, untested: int = 0, first: bool = True
 ) -> CountedTokens:
-    """The expected values at the loop's end, from this state, over every outcome."""
+    """The expected values at the loop's end, starting from this state."""
     if tested + untested >= loop.limit:
         return CountedTokens(tested + untested, tested, passes=0)
 

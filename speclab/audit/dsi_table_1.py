@@ -1,7 +1,8 @@
-"""DSI over SI in the rows of DSI's Table 1, by the paper's formulas and other rules.
+"""Computes the rows of DSI's Table 1, by the paper's formulas and by other rules.
 
-SI is speculative decoding. The charging rules are evaluated exactly
-(``theory.dsi_accounting``), without sampling.
+The table prints the speed-up of DSI over SI, which is speculative decoding. The rules,
+which determine what is charged for, are evaluated exactly (``theory.dsi_accounting``),
+without sampling.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ class DsiRow:
         return ratios
 
     def by_rules(self, rules: Accounting) -> float:
-        """DSI over SI by these charging rules, each at its best lookahead."""
+        """DSI over SI under these charging rules, each at its best lookahead."""
         return float(
             speedup(self.share, self.alpha, self.tokens, rules, self.lookaheads)
         )
 
     def worth_of(self, *rules: str) -> float:
-        """The factor that the named simulator rules add to DSI over SI.
+        """The factor by which the named simulator rules raise DSI over SI.
 
-        The other rules are the simulator's on both sides of the quotient; below, the
-        named ones are the listing's.
+        The numerator uses the simulator's rules. The denominator replaces the named
+        ones with the listing's.
         """
         as_listed = {rule: getattr(LISTING, rule) for rule in rules}
         without = replace(SIMULATOR, **as_listed)

@@ -1,7 +1,7 @@
 """Reads and checks the audit's files under ``data/audit``.
 
 ``data/audit/README.md`` describes their format. The verdicts and the best answers are
-judgements; ``tests/audit`` computes the numbers.
+our judgement; ``tests/audit`` computes the numbers.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Repository(_Strict):
 class CodeReading(_Strict):
     """Lines of published code that we read. They are not part of this repository.
 
-    code    the repository and commit, by its name in sources.toml
-    lines   the first and the last one, such as "413-414", or a single line
+    code    the name in sources.toml of the repository and commit
+    lines   the first and last line, such as "413-414", or a single line
     digest  of these lines, see ``readings.digest_of``
-    reads   what they do, in our words
+    reads   what the lines do, in our words
     """
 
     code: str
@@ -63,13 +63,13 @@ class CodeReading(_Strict):
 
     @property
     def first_and_last(self) -> tuple[int, int]:
-        """The numbers of the first and the last line, counted from 1."""
+        """The numbers of the first and last line, counted from 1."""
         first, _, last = self.lines.partition("-")
         return int(first), int(last or first)
 
 
 class _Item(_Strict):
-    """What all items have: a stable id, the texts they judge, the code they cite."""
+    """The fields of every item: a stable id, the texts it judges, the code it cites."""
 
     id: str
     documents: tuple[str, ...]
@@ -81,7 +81,7 @@ class Finding(_Item):
     """One of the twelve findings.
 
     paper    its heading on the page
-    claimed  the claim with its qualifier; ``place`` says where it is made
+    claimed  the claim with its qualifier; ``place``: where it is made
     changes  what the finding changes for a reader of the paper
     answer   the best answer that the authors could give
     """
@@ -98,8 +98,8 @@ class Finding(_Item):
 class LosslessRow(_Item):
     """Whether a method keeps the target's distribution, in its paper and in its code.
 
-    rule   whether the paper's rule does, as we wrote it
-    code   whether the published code does; ``notes`` say where it does not
+    rule   whether the paper's rule keeps it, in our implementation
+    code   whether the published code keeps it; ``notes``: where it does not
     off    the total variation between sampled texts and the target's, enumerated over
            every outcome; in brackets, with a draft that is close to its target
     """

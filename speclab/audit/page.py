@@ -15,13 +15,13 @@ from speclab.papers.paper_schema import Table
 from .items import Audit, CodeReading, load_audit
 
 PAPERS = ("pearl", "dsi", "duodecoding", "easyspec")
-# These are not printed mistakes: text lost in our copy, and ceilings, which rest on our
-# assumptions. A blog's errata are left out too.
+# These are not mistakes in print: text lost in our copy, and ceilings, which depend on
+# our assumptions. A blog's errata are left out, too.
 NOT_LISTED = ("text", "ceiling")
 
 
 class PrintErratum(NamedTuple):
-    """A printed mistake: its table, the cells, and a note."""
+    """A mistake in print: its table, its cells, and a note."""
 
     item: str
     cells: str
@@ -36,7 +36,7 @@ class PaperErrata(NamedTuple):
 
 
 def audit_page() -> str:
-    """The audit's page: findings, which code is lossless, errata, sources."""
+    """The audit's page: findings, which code is lossless, errata and sources."""
     audit = load_audit()
     by_paper = groupby(audit.findings, key=lambda finding: finding.paper)
     environment = Environment(
@@ -55,7 +55,7 @@ def audit_page() -> str:
 
 
 def _link(audit: Audit, reading: CodeReading) -> str:
-    """The lines at the commit that was read, as a link."""
+    """A link to the lines at the commit that we read."""
     code = audit.code[reading.code]
     first, last = reading.first_and_last
     address = f"https://{code.repository}/blob/{code.commit[:7]}/{reading.file}"
@@ -83,6 +83,6 @@ def _errata_in(table: Table) -> Iterator[PrintErratum]:
 
 
 def _name_cell(row: str, column: str) -> str:
-    """A cell as "row, column"; a whole row or column has only its own name."""
+    """A cell as "row, column"; a whole row or column as its own name."""
     labels = [label for label in dict.fromkeys((row, column)) if label != "*"]
     return ", ".join(labels) or "all cells"

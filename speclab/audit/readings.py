@@ -1,7 +1,7 @@
 """Checks whether the lines of published code that we read are unchanged.
 
-No published code is stored here. An item has a digest of the lines that it cites, which
-you can check against clones::
+No published code is stored here. An item contains a digest of the lines that it cites,
+which you can check against clones::
 
     python -m speclab audit --code FOLDER
 
@@ -29,7 +29,7 @@ class CheckedReading:
     """Lines that an item cites, looked up in a clone.
 
     item       the item's id
-    at_commit  whether the commit that we read has these lines there
+    at_commit  whether the lines are as we read them at the commit that we read
     at_head    whether they have changed or moved at the clone's HEAD
     """
 
@@ -63,8 +63,8 @@ def check_readings(audit: Audit, folder: Path) -> list[CheckedReading]:
     if all(one.at_commit == "no clone" for one in checked):
         wanted = sorted({one.repository.repository for one in checked})
         raise BadValue(
-            f"{folder} has no clone of any code that the audit read. Make one, for "
-            f"example with `git clone https://{wanted[0]}`; the audit read "
+            f"{folder} has no clone of any code that the audit cites. Make one, for "
+            f"example with `git clone https://{wanted[0]}`; the audit cites "
             f"{', '.join(wanted)}"
         )
     return checked
@@ -92,7 +92,7 @@ def _check(
 
 
 def _first_lines(clone: Path, commit: str, reading: CodeReading) -> list[int]:
-    """The line numbers in its file where text with the reading's digest begins."""
+    """The line numbers in the file where lines with the reading's digest begin."""
     lines = (_git(clone, "show", f"{commit}:{reading.file}") or "").split("\n")
     first, last = reading.first_and_last
     count = last - first + 1

@@ -1,8 +1,8 @@
 """`python -m speclab.bench`: measures, and writes the results to bench.csv.
 
 Contestants take turns, prompt by prompt, in the same session. A value is the median
-over repeats; their range is in the row's note, with the machine and its load. The bench
-needs an idle machine and takes a few minutes.
+over repeats; the row's note has their range, the machine and its load. The bench needs
+an idle machine and takes a few minutes.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ MEASURES: tuple[Measure, ...] = (
 def run_bench(
     measures: Iterable[Measure] = MEASURES, size: Size = FULL
 ) -> list[BenchRow]:
-    """Runs measures in order, and prints each row as it comes.
+    """Runs measures in order, and prints each row when it is complete.
 
-    reports/local/bench.csv is written when all rows are complete, whole or not at all.
+    reports/local/bench.csv is written once, after the last row.
     """
     rows = []
     for measure in measures:
@@ -55,5 +55,5 @@ def run_bench(
     return rows
 
 
-if __name__ == "__main__":  # the guard keeps workers from running the bench again
+if __name__ == "__main__":  # otherwise the workers would run the bench, too
     run_bench()

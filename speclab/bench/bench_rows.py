@@ -1,7 +1,4 @@
-"""A row of bench.csv in the reports, and how much is measured for it.
-
-This module does not know what is measured.
-"""
+"""A row of the reports' bench.csv, and how much is measured for it."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ class Size:
     prompts     per repeat of a race, with ``tokens`` tokens each
     emulated    tokens in an emulated request
     passes      operations timed for one duration
-    operations  of the controller and of the virtual clock, per repeat
+    operations  per repeat, for the controller and the virtual clock
     """
 
     repeats: int = 5
@@ -39,10 +36,10 @@ FULL = Size()
 
 @dataclass(frozen=True)
 class BenchRow:
-    """One value of the bench.
+    """One value in the bench.
 
     ``aim`` is a lower bound for the value, or with ``at_most`` an upper bound; None if
-    the value is only shown.
+    the value has no aim.
     """
 
     name: str
@@ -54,7 +51,7 @@ class BenchRow:
 
     @property
     def holds(self) -> str:
-        """yes or no; empty without an aim. NaN never meets an aim."""
+        """Whether the aim is met, "yes" or "no"; "" without an aim. NaN meets none."""
         if self.aim is None:
             return ""
         if self.at_most:
@@ -99,7 +96,7 @@ def median_row(
     aim: float | None = None,
     at_most: bool = False,
 ) -> BenchRow:
-    """The median of ``values`` as a row; their range goes into the note."""
+    """The median of ``values`` as a row, with their range in the note."""
     range_of_values = f"median of {len(values)}: {min(values):.4g} .. {max(values):.4g}"
     return BenchRow(
         name, median(values), unit, aim, at_most, join_notes(range_of_values, note)
@@ -107,5 +104,5 @@ def median_row(
 
 
 def join_notes(*notes: str) -> str:
-    """The notes that are not empty, one after another."""
+    """The notes that are not empty, joined."""
     return "; ".join(note for note in notes if note)

@@ -1,4 +1,4 @@
-"""The cost of our orchestration: over a run without any, and per operation."""
+"""Measures the cost of our orchestration, as a share of a run and per operation."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ PROMPT_TOKENS = 128
 
 
 def emulated(size: Size) -> Iterator[BenchRow]:
-    """Makespan of an emulated run over that of the same run on the virtual clock.
+    """The makespan of an emulated run over that of the same run on the virtual clock.
 
     Workers and messages are real, the toys make the same decisions, and every operation
-    takes the time in PEARL's Table 10 for Llama 2 7&70B. Orchestration may cost DSI,
-    here with four devices, 5 %, and other methods 3 %.
+    takes the time in PEARL's Table 10 for Llama 2 7&70B. Orchestration may cost 5 % in
+    DSI, which uses four devices here, and 3 % in other methods.
     """
     pair = load_pair("toy")
     virtual_world = open_world(
@@ -68,11 +68,11 @@ def decode_toys(world: World, method: str, size: Size) -> Result:
 
 
 def controller(size: Size) -> Iterator[BenchRow]:
-    """The cost of an operation beyond its device's time.
+    """The time that an operation takes in addition to its device's time.
 
-    It is the time from submitting the operation to receiving the result, less the
-    worker's own time from start to end. The models are toys with a vocabulary of
-    32,000, sampled at temperature 1; the operations are those of speculative decoding
+    It is the time from submitting the operation to receiving its result, less the
+    worker's time for it. The models are toys with a vocabulary of 32,000, sampled at
+    temperature 1. The operations are the proposals and passes of speculative decoding
     at gamma 5 after a text of 128 tokens, one at a time.
     """
     pair = Pair(
@@ -96,7 +96,7 @@ def controller(size: Size) -> Iterator[BenchRow]:
 
 
 def measure_overheads(world: World, operations: int) -> list[float]:
-    """Milliseconds of each operation beyond its device's time, after a warm-up.
+    """Milliseconds of each operation in addition to its device's time, once warm.
 
     Draft and target take turns: the draft proposes, the target scores the proposal.
     """

@@ -1,6 +1,6 @@
-"""Several ways to decode take turns on every prompt, to compare their speeds.
+"""Races: several contestants take turns on every prompt, to compare their speeds.
 
-A race knows only that a contestant answers a prompt with tokens and statistics.
+A contestant is any function that returns tokens and statistics for a prompt.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Race:
     results: dict[str, list[list[Any]]]
 
     def speeds(self, name: str) -> list[float]:
-        """Tokens per second after the first commit, by repeat, over all its prompts."""
+        """Tokens per second after the first commit, over all prompts of each repeat."""
         speeds = []
         for answers in self.results[name]:
             counts = total(answer.stats for answer in answers)
@@ -53,14 +53,14 @@ class Race:
         return counts.acceptance_rate
 
     def answers(self, name: str) -> list[Any]:
-        """A contestant's answers in all repeats, one after another."""
+        """A contestant's answers from all repeats, in order."""
         answers = []
-        for of_one_repeat in self.results[name]:
-            answers.extend(of_one_repeat)
+        for repeat in self.results[name]:
+            answers.extend(repeat)
         return answers
 
     def same_outputs(self, name: str, other: str) -> str:
-        """How many outputs equal another contestant's, for example "10 of 10"."""
+        """How many outputs equal the other contestant's, for example "10 of 10"."""
         both = zip(self.answers(name), self.answers(other), strict=True)
         equal = [answer.tokens == other_answer.tokens for answer, other_answer in both]
         return f"{sum(equal)} of {len(equal)}"
@@ -72,10 +72,10 @@ def race(
     tokens: int,
     repeats: int = 1,
 ) -> Race:
-    """Let every contestant decode every prompt, ``repeats`` times.
+    """Lets every contestant decode every prompt, ``repeats`` times.
 
-    The first contestant changes from prompt to prompt, so a machine that slows down
-    slows all of them.
+    The order rotates from prompt to prompt, so if the machine slows down, it slows all
+    contestants.
     """
     names = list(contestants)
     results: dict[str, list[list[Any]]] = {}

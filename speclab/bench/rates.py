@@ -1,4 +1,4 @@
-"""The speed of speclib itself: its virtual clock, its import, its drawings."""
+"""Measures the speed of speclib itself: its virtual clock, import and drawing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from speclib.worlds.virtual import Virtual
 
 from .bench_rows import BenchRow, Size, median_row
 
-LARGEST = 128  # requests of a virtual batch
+LARGEST = 128  # requests in the largest virtual batch
 TIME_AN_IMPORT = """
 import time
 started = time.perf_counter()
@@ -30,10 +30,10 @@ print(time.perf_counter() - started)
 
 
 def virtual_clock(size: Size) -> Iterator[BenchRow]:
-    """Operations per second of the virtual clock.
+    """Operations per second on the virtual clock.
 
-    An operation is submitted, computed by a toy, waited for and recorded; two devices
-    work in parallel. A repeat has ``size.operations`` x 250 operations.
+    An operation is submitted, computed by a toy, waited for and recorded, on two
+    devices in parallel. A repeat has ``size.operations`` x 250 operations.
     """
     count = 250 * size.operations
     yield median_row(
@@ -55,7 +55,7 @@ def _operations_per_second(count: int) -> float:
 
 
 def importing(size: Size) -> Iterator[BenchRow]:
-    """Seconds for `import speclib` in a fresh interpreter, without its start-up."""
+    """Seconds for `import speclib` in a new interpreter, without its start-up."""
     yield median_row(
         "import speclib",
         [_seconds_to_import() for _ in range(size.repeats)],
@@ -105,7 +105,7 @@ def drawing(size: Size) -> Iterator[BenchRow]:
 
 
 def virtual_batch(size: Size) -> Iterator[BenchRow]:
-    """Seconds for a virtual batch of the largest size that a slider allows."""
+    """Seconds for a virtual batch of the largest size on a slider."""
     seconds = []
     latency = Latency.ratio(5, 0.1).lengthened(0.01)
     for seed in range(size.repeats):

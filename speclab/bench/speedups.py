@@ -29,11 +29,11 @@ PEERS = {PEER: False, f"{PEER} with packed linears": True}  # whether they are p
 
 
 def stand_in(size: Size) -> Iterator[BenchRow]:
-    """On embedded/llama-7b-70b: PEARL, SD, plain decoding, and transformers.
+    """Races PEARL, SD, plain decoding and transformers on embedded/llama-7b-70b.
 
     PEARL and SD each use their best window (float32, one core per device). Assisted
     generation in transformers uses its defaults, and as many threads as one of our
-    devices. It runs with its own linear layers, and with our packed ones.
+    devices. It runs once with its own linear layers and once with our packed ones.
     """
     yield from race_on_pair(PAIR, size, with_peers=True)
 
@@ -46,10 +46,10 @@ def good_draft(size: Size) -> Iterator[BenchRow]:
 def race_on_pair(
     pair_name: str, size: Size, with_peers: bool = False
 ) -> Iterator[BenchRow]:
-    """Ratios of tokens per second after the first commit, greedy.
+    """Ratios of greedy decoding speeds, in tokens per second after the first commit.
 
-    A repeat's speed is over ``size.tokens`` tokens for each of all prompts; a row is
-    the median over repeats. A method's best window is chosen before, on other prompts.
+    A repeat's speed covers ``size.tokens`` tokens after each prompt; a row is the
+    median over repeats. A method's best window is chosen beforehand, on other prompts.
     """
     pair = load_pair(pair_name)
     texts = [prompt.input for prompt in prompts.load(TASK, 2 * size.prompts)]
@@ -103,7 +103,7 @@ def _comparisons(
 ) -> Iterator[BenchRow]:
     """The acceptance rate, and speed ratios between contestants.
 
-    PEARL's aim over plain decoding is 0.95 of its speed-up without orchestration costs.
+    PEARL's aim over plain decoding is 95 % of its speed-up without orchestration costs.
     """
     yield BenchRow(
         f"alpha of PEARL, {pair_name}",
@@ -142,7 +142,7 @@ def _replayed_speed(finished_race: Race, name: str) -> float:
 
 
 def _overheads(pair_name: str, finished_race: Race) -> Iterator[BenchRow]:
-    """A run's makespan over its replay's, in which orchestration takes no time."""
+    """A run's makespan over that of its replay, where orchestration takes no time."""
     for name in (PLAIN, *METHODS):
         ratios = []
         for answer in finished_race.answers(name):

@@ -1,4 +1,4 @@
-"""The cost of real vocabularies and long texts, apart from the models' own work."""
+"""Measures what large vocabularies and long texts cost outside the models."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from speclib.worlds.world import World
 from .bench_rows import BenchRow, Size, median_row
 
 VOCABULARIES = (32_000, 152_000, 256_000)
-AIMED_AT = 152_000  # the vocabulary that the aims are for; others scale with it
+AIMED_AT = 152_000  # the vocabulary for which aims are set; other aims scale with it
 TOP_P = 0.9
 GAMMA = 5
-DEVIATION = 3.0  # standard deviation of logits; a real model's are steeper
+DEVIATION = 3.0  # standard deviation of logits; a real model's is larger
 DISAGREEMENT = 0.3  # standard deviation of the draft's logits from the target's
 
 LONG_TEXT = 32_000  # tokens
@@ -31,10 +31,10 @@ WARM_UP = 10  # messages that don't count
 
 # -- a vocabulary ----------------------------------------------------------------------
 def sampling(size: Size) -> Iterator[BenchRow]:
-    """Milliseconds of the work on logits outside the models' forward passes.
+    """Milliseconds of work on logits outside the models' forward passes.
 
-    These are a nucleus; the sampler for a pass with gamma + 1 distributions; a keyed
-    random number; and all that a target's pass needs at temperature 1, which is its
+    We time a nucleus; the sampler for a pass with gamma + 1 distributions; a keyed
+    random number; and all the work for a target pass at temperature 1, which is the
     sampler and then the test of gamma drafts.
     """
     for vocab in VOCABULARIES:
@@ -86,9 +86,9 @@ def _sampling_rows(vocab: int, size: Size) -> Iterator[BenchRow]:
 
 
 class Round:
-    """A round of speculative decoding before the target's pass.
+    """A round of speculative decoding before the target pass.
 
-    It has everything that the test of drafts needs from a world. ``q_rows``: [gamma,
+    It has everything that testing the drafts needs from a world. ``q_rows``: [gamma,
     V].
     """
 
@@ -105,7 +105,7 @@ class Round:
         """Does nothing, since there is no trace."""
 
     def test(self, logits: Rows) -> None:
-        """Tests the drafts by the target's ``logits`` [gamma + 1, V]."""
+        """Tests the drafts with the target's ``logits`` [gamma + 1, V]."""
         verify(self, self.drafted, Sampler(1.0)(logits))
 
 
@@ -114,7 +114,7 @@ def _count(size: Size) -> int:
 
 
 def _milliseconds(act: Callable[[int], object], size: Size) -> list[float]:
-    """The time of each call of ``act``, which gets the number of calls before it."""
+    """The time of each call of ``act``, which receives the call's number."""
     act(0)
     times = []
     for number in range(_count(size)):
@@ -126,10 +126,10 @@ def _milliseconds(act: Callable[[int], object], size: Size) -> list[float]:
 
 # -- a long text -----------------------------------------------------------------------
 def messages(size: Size) -> Iterator[BenchRow]:
-    """Milliseconds from asking a worker for a pass to receiving its distributions.
+    """Milliseconds from requesting a pass to receiving its distributions.
 
-    The target is a toy, which takes hardly any time. Decoding is greedy; after each
-    pass the text continues with other tokens than the scored ones, as after a
+    The target is a toy, which takes hardly any time. Decoding is greedy. After each
+    pass, the text continues with tokens other than the scored ones, as after a
     rejection. Long and short texts take turns.
     """
     for vocab in VOCABULARIES:

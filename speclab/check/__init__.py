@@ -1,9 +1,9 @@
-"""Is a rule, or a method, lossless? Decided by enumerating every outcome.
+"""Checks whether a rule or a method is lossless, by enumerating every outcome.
 
 ``check`` is the entry point. The lessons' exercises are judged by the same cases.
 """
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = (
     "calls",
     "candidate_mistakes",

@@ -1,4 +1,4 @@
-"""What a rule returns, as tokens; or a sentence that says why it is not one."""
+"""Reads what a rule returns as tokens, or explains why it cannot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from speclab.check.calls import MOST_YIELDED, Failed, as_written
 from speclib.core.sampling import Tokens
 from speclib.errors import BadCall
 
-NOTHING_GIVEN = "Your function gives nothing. Does it end with a return?"
+NOTHING_GIVEN = "Your function returns nothing. Does it end with a return?"
 
 
 def token_in(given: Any, vocab: int) -> int:
@@ -23,14 +23,14 @@ def token_in(given: Any, vocab: int) -> int:
     try:
         token = whole_number(given)
     except BadCall as error:  # a coin
-        raise Failed(f"Your function gives no token: {error}") from None
+        raise Failed(f"Your function returns no token: {error}") from None
     except Exception:  # a user's class may raise anything
         raise Failed(
-            f"Your function gives {as_written(given)}: give one token."
+            f"Your function returns {as_written(given)}: return one token."
         ) from None
     if not 0 <= token < vocab:
         raise Failed(
-            f"Your function gives {as_written(token)}, which is no token here."
+            f"Your function returns {as_written(token)}, which is no token here."
         )
     return token
 
@@ -38,7 +38,7 @@ def token_in(given: Any, vocab: int) -> int:
 def committed_in(given: Any, drafted: Tokens, most: int, vocab: int) -> Tokens:
     """``given`` as committed tokens. Raises Failed if they are not tokens.
 
-    ``most``: the number of tokens that one target pass decides.
+    ``most``: the most tokens that one target pass decides.
     """
     if given is None:
         raise Failed(NOTHING_GIVEN)
@@ -46,18 +46,18 @@ def committed_in(given: Any, drafted: Tokens, most: int, vocab: int) -> Tokens:
         _require_few(given, drafted, most)  # before looking at each of them
         tokens = tuple(whole_number(token) for token in _in_order(given))
     except BadCall as error:  # a coin among them
-        raise Failed(f"Your function gives no tokens: {error}") from None
+        raise Failed(f"Your function returns no tokens: {error}") from None
     except Failed:
         raise
     except Exception:  # a user's class may raise anything
         raise Failed(
-            f"Your function gives {as_written(given)}: give a list of tokens, "
+            f"Your function returns {as_written(given)}: return a list of tokens, "
             f"which are whole numbers, such as {list(drafted)}."
         ) from None
     if not tokens:
         raise Failed(
-            f"For the drafts {list(drafted)} your function commits no token: after "
-            "every pass at least one is known."
+            f"For the drafts {list(drafted)} your function commits no token: every "
+            "pass decides at least one."
         )
     _require_few(tokens, drafted, most)
     for token in tokens:

@@ -1,9 +1,9 @@
-"""Calls to a user's function that always end, and raise nothing but our own errors.
+"""Calls a user's function so that the call ends and raises only our own errors.
 
 An error becomes a sentence that names the line of the user's code. A function that does
-not return is stopped after a few seconds where the platform allows it: in the main
-thread of a process on Linux or macOS, which includes notebooks. A generator is run to
-its end here, because its errors and endless loops occur only then.
+not return is stopped after a few seconds if the platform allows it: in the main thread
+of a process on Linux or macOS, which includes notebooks. A generator is run to its end
+here, because its errors and endless loops occur only then.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from typing import Any
 
 from speclib.worlds.enumerator import NotRepeatable
 
-# CPU time of one call; correct exercises need less than 1 s. On a busy machine an equal
-# wall-clock limit would stop correct functions. It is this many times as long, and only
-# stops functions that wait and do nothing.
+# CPU time of one call; correct exercises need less than 1 s. On a busy machine, a
+# wall-clock limit of the same length would stop correct functions. So it is PATIENCE
+# times as long, and only stops functions that wait and do nothing.
 SECONDS = 3.0
 PATIENCE = 4
 SECONDS_OF_ALL = 30.0  # CPU time of all calls of one check
-# Until we stop a function again that continued, as in `try: ... except: pass`.
+# Seconds until we stop a function again that continued, as in `try: ... except: pass`.
 AGAIN = 0.25
 AT_ONCE = 1e-3  # seconds: 0 would switch the timer off
 MOST_YIELDED = 10_000  # values that we take from a generator
@@ -62,10 +62,10 @@ class AllTookTooLong(TookTooLong):
 
 
 def call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What ``function`` returns. Raises Failed with a sentence about its error.
+    """Calls ``function``. Raises Failed with a sentence about its error.
 
-    Generators, maps and zips come back as tuples. Raises NotRepeatable if the function
-    draws random numbers other than its coins.
+    Generators, maps and zips are returned as tuples. Raises NotRepeatable if the
+    function draws random numbers other than its coins.
     """
     try:
         with _alarm():
@@ -85,20 +85,20 @@ def call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _require_no_coroutine(result: Any) -> None:
-    """Raises Failed for the result of an ``async def``: we do not await it."""
+    """Raises Failed for the result of an ``async def``, which we do not await."""
     if isinstance(result, Coroutine):
         result.close()  # otherwise Python warns that it was never awaited
     if isinstance(result, Awaitable | AsyncIterator):
-        raise Failed(f"Your function gives {as_written(result)}: {NO_COROUTINE}.")
+        raise Failed(f"Your function returns {as_written(result)}: {NO_COROUTINE}.")
 
 
 NO_COROUTINE = "it is not awaited here, so write `def` instead of `async def`"
 
 
 def is_caused_by(error: BaseException, kind: type[BaseException]) -> bool:
-    """Whether an error, or one of its causes, is of a kind.
+    """Whether an error, or one of its causes, is of this kind.
 
-    A device wraps an error that is raised while it works in its own error.
+    A device wraps an error raised during an operation in an error of its own.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -117,7 +117,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def as_written(value: Any, length: int = 60) -> str:
-    """The ``repr`` of a value, shortened, or its type if that fails."""
+    """The shortened ``repr`` of a value, or its type if that fails."""
     is_sized = isinstance(value, list | tuple | set | dict | str | bytes)
     if is_sized and len(value) > MOST_YIELDED:
         return f"{len(value)} values, as {type(value).__name__}"
@@ -172,9 +172,9 @@ class Limit:
 
 @contextmanager
 def time_limit(seconds_of_all: float = SECONDS_OF_ALL) -> Iterator[None]:
-    """Ends a call inside after ``SECONDS``, and all of them after ``seconds_of_all``.
+    """Limits each call inside to ``SECONDS``, and all of them to ``seconds_of_all``.
 
-    Then raises Failed.
+    Raises Failed if a limit is exceeded.
     """
     if not CAN_STOP or threading.current_thread() is not threading.main_thread():
         yield  # only the main thread receives signals
@@ -188,7 +188,7 @@ def time_limit(seconds_of_all: float = SECONDS_OF_ALL) -> Iterator[None]:
     except AllTookTooLong:
         raise Failed(
             f"All its calls together did not end within {seconds_of_all:g} s of "
-            "computing: does each take so long?"
+            "computing: does each call take that long?"
         ) from None
     except TookTooLong:
         raise Failed(
@@ -206,12 +206,12 @@ def time_limit(seconds_of_all: float = SECONDS_OF_ALL) -> Iterator[None]:
 CAN_STOP = hasattr(signal, "setitimer")  # not on Windows, nor in a browser
 if CAN_STOP:
     TIMERS = (signal.ITIMER_PROF, signal.ITIMER_REAL)
-    SIGNALS = (signal.SIGPROF, signal.SIGALRM)  # that the timers send
+    SIGNALS = (signal.SIGPROF, signal.SIGALRM)  # sent by the timers
 
 
 @contextmanager
 def _alarm() -> Iterator[None]:
-    """Ends one call after ``SECONDS``, and so a call nested in it."""
+    """Ends one call after ``SECONDS``, with any call nested in it."""
     if Limit.ends_at is None:
         yield
         return
@@ -227,7 +227,7 @@ def _alarm() -> Iterator[None]:
 def _timer(kind: int, seconds: float) -> Iterator[None]:
     """Sends a signal after ``seconds``, and repeats it while it has no effect.
 
-    An earlier timer continues afterwards with the time that it had left.
+    Afterwards an earlier timer continues with its remaining time.
     """
     left_before, again = signal.setitimer(kind, seconds, AGAIN)
     try:
@@ -240,9 +240,9 @@ def _timer(kind: int, seconds: float) -> Iterator[None]:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Stops the running code, unless that does harm: the signal is sent again soon.
+    """Stops the running code unless that would do harm; the signal is soon repeated.
 
-    In a finalizer Python would print the error and continue. A half-loaded module
+    In a finalizer, Python would print the error and continue. A half-loaded module
     cannot be loaded again, so an import may take up to the wall-clock limit.
     """
     files = [weakref.__file__]

@@ -19,7 +19,7 @@ from speclib.core.sampling import Row, residual
 
 TEXT = -1  # the parent of a tree's first nodes
 
-# Which candidate is accepted, if any, and the token that is written.
+# The number of the accepted candidate, if any, and the token that is written.
 Chosen: TypeAlias = tuple[int | None, int]
 Chooser: TypeAlias = Callable[[list[int], list[Row], Row, NewCoin], Chosen]
 
@@ -28,7 +28,7 @@ def _is_below_ratio(u: Coin, token: int, q: Row, p: Row) -> bool:
     return bool(u < p[token] / q[token])
 
 
-def _from_what_is_left(left: Row, p: Row, coin: NewCoin) -> int:
+def _from_residual(left: Row, p: Row, coin: NewCoin) -> int:
     return draw(left, coin())
 
 
@@ -36,7 +36,7 @@ def _from_p(left: Row, p: Row, coin: NewCoin) -> int:
     return draw(p, coin())
 
 
-def _likeliest_left(left: Row, p: Row, coin: NewCoin) -> int:
+def _likeliest_of_residual(left: Row, p: Row, coin: NewCoin) -> int:
     return int(np.argmax(left))
 
 
@@ -47,7 +47,7 @@ def _likeliest_of_p(left: Row, p: Row, coin: NewCoin) -> int:
 def _chooser(
     accepts: Callable[[Coin, int, Row, Row], bool] = _is_below_ratio,
     left_after: Callable[[Row, Row, int], Row] = lambda p, q, token: residual(p, q),
-    replacement: Callable[[Row, Row, NewCoin], int] = _from_what_is_left,
+    replacement: Callable[[Row, Row, NewCoin], int] = _from_residual,
     tests_all_of_p: bool = False,
     row_for_all: bool = False,
     one_coin: bool = False,
@@ -55,8 +55,8 @@ def _chooser(
 ) -> Chooser:
     """Removal and renormalisation, with one step changed.
 
-    ``left_after(p, q, token)``: what is left of p after a rejection. ``tried``: the
-    number of candidates that are tested; None: all.
+    ``left_after(p, q, token)``: the rest of p after ``token`` is rejected. ``tried``:
+    the number of candidates that are tested; None: all.
     """
 
     def choose(candidates: list[int], q: list[Row], p: Row, coin: NewCoin) -> Chosen:
@@ -74,7 +74,7 @@ def _chooser(
 
 
 def at_one_position(choose: Chooser) -> Rule:
-    """The rule for candidates that chooses by ``choose``."""
+    """The rule for candidates that applies ``choose``."""
 
     def rule(candidates: list[int], q: list[Row], p: Row, coin: NewCoin) -> int:
         _, token = choose(candidates, q, p, coin)
@@ -84,9 +84,9 @@ def at_one_position(choose: Chooser) -> Rule:
 
 
 def down_a_tree(choose: Chooser, by_token: bool = False) -> Rule:
-    """The rule for trees that chooses by ``choose`` among the children of each node.
+    """The rule for trees that applies ``choose`` to the children of each node.
 
-    ``by_token``: it also continues below a child whose token was drawn.
+    ``by_token``: whether it also continues below a child whose token was drawn.
     """
 
     def rule(
@@ -134,7 +134,7 @@ def _is_below_upside_down(u: Coin, token: int, q: Row, p: Row) -> bool:
 
 
 class Wrong(NamedTuple):
-    """A mistake: its name, a question for its author, and ways to make it."""
+    """A mistake: its name, a question for its author, and the ways to make it."""
 
     name: str
     question: str
@@ -162,8 +162,8 @@ TAUGHT = (
     ),
     Wrong(
         "reused coin",
-        "Do two decisions share a coin? One that rejected a candidate is known to be "
-        "large.",
+        "Do two decisions share a coin? A coin that rejected a candidate is known to "
+        "be large.",
         (_chooser(one_coin=True),),
     ),
     Wrong(
@@ -184,12 +184,12 @@ TAUGHT = (
     ),
     Wrong(
         "candidates ignored",
-        "You draw from p and ignore the candidates. The text is right, but how rarely "
-        "is the token one of the candidates then?",
+        "You draw from p and ignore the candidates. The text is right, but how often "
+        "is the token then one of the candidates?",
         (_chooser(tried=0),),
     ),
 )
-REPLACEMENTS = (_from_what_is_left, _from_p, _likeliest_left, _likeliest_of_p)
+REPLACEMENTS = (_from_residual, _from_p, _likeliest_of_residual, _likeliest_of_p)
 OTHERS = (
     Wrong(
         "residual from p",
@@ -206,7 +206,7 @@ OTHERS = (
     Wrong(
         "rejected token taken out",
         "After a rejection, do you take only the rejected token out of p? Its row has "
-        "already had its share of the other tokens, too.",
+        "already had its share of the other tokens as well.",
         (
             _chooser(left_after=_without),
             _chooser(left_after=_without, tests_all_of_p=True),
@@ -224,8 +224,8 @@ OTHERS = (
     ),
     Wrong(
         "q forgotten in the test",
-        "The draft model proposed this token with probability q(x) already: the coin "
-        "should be compared with p(x) / q(x).",
+        "The draft model has already proposed this token with probability q(x): "
+        "compare the coin with p(x) / q(x).",
         (
             _chooser(_is_below_p),
             _chooser(_is_below_p, tests_all_of_p=True),
@@ -247,11 +247,11 @@ OTHERS = (
     ),
     Wrong(
         "likeliest token for a replacement",
-        "If all candidates fail, the token is drawn at random. Always taking the "
-        "likeliest token writes it too often: which distribution do you draw from, "
-        "and with which coin?",
+        "If all candidates fail, the token is drawn at random. If you always take the "
+        "likeliest token, it is written too often: which distribution should you draw "
+        "from, and with which coin?",
         (
-            _chooser(replacement=_likeliest_left),
+            _chooser(replacement=_likeliest_of_residual),
             _chooser(replacement=_likeliest_of_p),
         ),
     ),

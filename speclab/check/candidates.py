@@ -1,4 +1,4 @@
-"""The cases for a rule that chooses among several candidates at one position.
+"""Test cases for a rule that chooses among several candidates at one position.
 
 A draft tree offers the target several candidates at a position, drawn one after the
 other, with or without replacement. A rule for one such position is called as
@@ -8,12 +8,12 @@ other, with or without replacement. A rule for one such position is called as
     q            [n, V], the row that each was drawn from; without replacement, earlier
                  candidates have probability 0 in it
     p            [V], the target's row
-    coin         coin() gives a new random number in [0, 1)
+    coin         coin() returns a new random number in [0, 1)
 
-and returns one token. We run it on all possible candidates and every outcome of its
+and returns one token. We run it on all possible candidates, with every outcome of its
 coins. This gives the exact distribution of the token:
 
-    is the token distributed as the target says?      P(token = t) = p(t)
+    does the token have the target's distribution?    P(token = t) = p(t)
     is it a candidate as often as possible?           otherwise rounds end early
 """
 
@@ -35,10 +35,10 @@ from speclab.check.case import (
     Rule,
     chances,
     describe_chance,
-    said_of,
+    describe_choice,
+    format_distinctly,
     shown,
-    told_apart,
-    told_the_chances,
+    with_true_q,
 )
 from speclab.check.coin import NewCoin, all_outcomes
 from speclib.core.sampling import Row, Tokens
@@ -56,7 +56,7 @@ Distribution: TypeAlias = dict[Outcome, float]
 
 @dataclass(frozen=True)
 class Position:
-    """A position in the text: both models' distributions, and a candidate count.
+    """A position in the text: both models' distributions, and a number of candidates.
 
     ``q`` is the draft's distribution, ``p`` the target's. ``put_back``: whether
     candidates are drawn with replacement. ``choice``: how they are chosen, one of
@@ -71,15 +71,15 @@ class Position:
 
     @property
     def name(self) -> str:
-        """A name for lists of cases."""
+        """The case's name in lists."""
         count = self.candidates
         candidates = "1 candidate" if count == 1 else f"{count} candidates"
         return f"{len(self.p)} tokens, {candidates}"
 
     def drawn(self) -> Iterator[tuple[Tokens, list[Row], float]]:
-        """All possible candidates, with the row q of each, and their probability.
+        """All possible candidates, with each one's row of q, and their probability.
 
-        Without replacement, q is over the tokens that have not been drawn yet.
+        Without replacement, q covers only tokens that have not been drawn yet.
         """
         yield from self._drawn_after((), [], 1.0)
 
@@ -99,7 +99,7 @@ class Position:
             yield from self._drawn_after((*tokens, token), [*rows, row], share)
 
     def distribution(self, rule: Rule, array: Array = np.array) -> Distribution:
-        """What a rule returns, over all possible candidates and all coins.
+        """The distribution of a rule's outcomes, over all candidates and all coins.
 
         Raises Failed if it returns something other than a token, and NotRepeatable if
         it draws random numbers other than its coins.
@@ -129,25 +129,25 @@ class Position:
         if differences[token] <= EQUAL:
             return None
         found = float(self._found(distribution)[token])
-        is_so, should_be = told_apart(found, float(self.p[token]))
+        is_so, should_be = format_distinctly(found, float(self.p[token]))
         return (
             f"{self.words}: {token} is written with probability {is_so}; the target "
             f"model says {should_be}."
         )
 
     def impossible(self, distribution: Distribution) -> str | None:
-        """A token that the rule can write and the target never does."""
+        """A token that the rule can write and the target never writes."""
         for outcome, probability in distribution.items():
             if self.p[outcome.token] == 0:
                 return (
-                    f"Your function can give {outcome.token}, though with "
+                    f"Your function can return {outcome.token}, though with "
                     f"p = {shown(self.p)} the target model never writes it. "
                     f"{describe_chance(probability)}"
                 )
         return None
 
     def largest_error(self, distribution: Distribution) -> float:
-        """By how much the probability of some event is off, at most."""
+        """The largest error in the probability of any event."""
         return float(np.abs(self._found(distribution) - self.p).sum()) / 2
 
     def _found(self, distribution: Distribution) -> Row:
@@ -158,13 +158,13 @@ class Position:
 
     @property
     def words(self) -> str:
-        """The position in words, to begin a sentence."""
+        """The position in words, to begin a sentence with."""
         count = self.candidates
         there_are = "there is 1 candidate" if count == 1 else f"there are {count}"
         if count != 1:
             there_are += " candidates"
         models = f"Where q = {shown(self.q)}, p = {shown(self.p)} and {there_are}"
-        return models + said_of(self.choice)
+        return models + describe_choice(self.choice)
 
     unit: ClassVar[str] = "of all tokens are candidates"
 
@@ -182,7 +182,7 @@ class Position:
     @cached_property
     def most_hits(self) -> float:
         """The rate of removal and renormalisation."""
-        return self.rate(self.distribution(told_the_chances(pick, self.choice)))
+        return self.rate(self.distribution(with_true_q(pick, self.choice)))
 
 
 def _position(q: Sequence[float], p: Sequence[float], candidates: int) -> Position:

@@ -1,15 +1,15 @@
-"""The cases that try a rule: models over a few tokens, and all drafts they can propose.
+"""Test cases for a rule: models over a few tokens, and all drafts they can propose.
 
-A case knows both models completely. So we can sum up the exact distribution of what a
-rule commits, over all possible drafts and every outcome of the rule's coins. We compare
-it with the target's distribution, token by token:
+A case contains both models completely. So we can compute the exact distribution of what
+a rule commits, by summing over all possible drafts and every outcome of the rule's
+coins. We compare it with the target's distribution, token by token:
 
-    is the 1st token distributed as the target says?    P(1st = t) = p(t)
-    is the 2nd, if the rule commits one?                P(2nd = t | 1st) = p(t | 1st)
+    does the 1st token have the target's distribution?  P(1st = t) = p(t)
+    does the 2nd, if the rule commits one?              P(2nd = t | 1st) = p(t | 1st)
     ...
-    can the rule write something that the target never does?
+    can the rule write something that the target never writes?
 
-If all of this holds, a text that the rule writes pass by pass has the target's own
+If the rule passes, a text that it writes pass by pass has the target's own
 distribution, regardless of how many tokens each pass commits.
 """
 
@@ -31,11 +31,11 @@ from speclib.errors import BadCall
 
 Rule: TypeAlias = Callable[..., Any]
 Distribution: TypeAlias = dict[Tokens, float]  # committed tokens -> probability
-Model: TypeAlias = Mapping[Tokens, Row]  # the tokens so far -> what follows
-Array: TypeAlias = Callable[[Any], Any]  # makes what a rule gets its distributions as
+Model: TypeAlias = Mapping[Tokens, Row]  # tokens so far -> distribution of the next one
+Array: TypeAlias = Callable[[Any], Any]  # converts the distributions for a rule
 Proposal = TypeVar("Proposal")
 
-# How drafts are chosen, where q is what the draft model says of the next token.
+# How drafts are chosen; q is the draft model's distribution of the next token.
 CHOICES = {
     "q": "drawn from q",
     "argmax": "the likeliest token of q",
@@ -50,9 +50,9 @@ ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 class Case(ABC, Generic[Proposal]):
     """A draft model and a target model over a few tokens.
 
-    ``draft`` and ``target`` give the next-token distribution after each possible draft.
-    ``longest``: the most tokens that one target pass decides. ``choice``: how drafts
-    are chosen, one of CHOICES; q is always the draft's row.
+    ``draft`` and ``target`` map each possible draft to the distribution of the next
+    token. ``longest``: the most tokens that one target pass decides. ``choice``: how
+    drafts are chosen, one of CHOICES; q is always the draft's row.
     """
 
     name: str
@@ -82,10 +82,10 @@ class Case(ABC, Generic[Proposal]):
 
     @abstractmethod
     def arguments(self, proposal: Proposal, array: Array) -> tuple[Any, ...]:
-        """The arguments of a rule, before the coin; ``array`` makes the rows."""
+        """The arguments of a rule, except the coin; ``array`` converts the rows."""
 
     def distribution(self, rule: Rule, array: Array = np.array) -> Distribution:
-        """What ``rule`` commits, over all proposals and all coins.
+        """The distribution of what ``rule`` commits, over all proposals and all coins.
 
         Raises Failed if it returns something other than tokens, and NotRepeatable if
         it draws random numbers other than its coins.
@@ -99,7 +99,7 @@ class Case(ABC, Generic[Proposal]):
     def outcomes(
         self, rule: Rule, proposal: Proposal, array: Array = np.array
     ) -> Distribution:
-        """What ``rule`` commits for one proposal, over all coins."""
+        """The same distribution for one proposal."""
         return all_outcomes(lambda coin: self.committed(rule, proposal, coin, array))
 
     def committed(
@@ -110,7 +110,7 @@ class Case(ABC, Generic[Proposal]):
         return committed_in(given, self.tokens_of(proposal), self.longest, self.vocab)
 
     # -- comparisons with the target ---------------------------------------------------
-    unit: ClassVar[str] = "tokens a pass"
+    unit: ClassVar[str] = "tokens per pass"
 
     def difference(self, distribution: Distribution) -> str | None:
         """The first position where the committed tokens differ from the target."""
@@ -130,7 +130,7 @@ class Case(ABC, Generic[Proposal]):
 
     @abstractmethod
     def best_rates(self) -> dict[str, float]:
-        """The highest possible mean of tokens per pass, by kind of rule."""
+        """The most tokens per pass that are possible on average, by kind of rule."""
 
 
 # -- comparisons with the target -------------------------------------------------------
@@ -154,7 +154,7 @@ def first_difference(
 
 
 def _following(distribution: Mapping[Tokens, float], before: Tokens, vocab: int) -> Row:
-    """The probability that ``before`` is committed and then each token."""
+    """For each token, the probability that ``before`` and then it are committed."""
     position = len(before)
     counts = np.zeros(vocab)
     for committed, probability in distribution.items():
@@ -168,10 +168,10 @@ def _describe_difference(
 ) -> str:
     token_in_order = f"the {ORDINALS[len(before)]} token"
     models = f"Where q = {shown(case.draft[()])} and p = {shown(case.target[()])}"
-    models += said_of(case.choice)
+    models += describe_choice(case.choice)
     if before:
         models += f", and after {listed(before)} p = {shown(case.target[before])}"
-    is_so, should_be = told_apart(found, wanted)
+    is_so, should_be = format_distinctly(found, wanted)
     return (
         f"{models}: {token_in_order} is {token} with probability {is_so}; the "
         f"target model says {should_be}."
@@ -198,7 +198,7 @@ def describe_chance(probability: float) -> str:
     """The probability of something that should never happen, as a sentence."""
     if probability > 0:
         return f"That happens with probability {probability:.1e}."
-    return "That takes a coin that is 0 exactly, which happens with probability 0."
+    return "That requires a coin that is exactly 0, which has probability 0."
 
 
 def largest_error(case: Case[Any], distribution: Mapping[Tokens, float]) -> float:
@@ -257,8 +257,8 @@ def chances(row: Row, choice: str) -> Row:
     return share
 
 
-def told_the_chances(rule: Rule, choice: str) -> Rule:
-    """The rule, with the probabilities that drafts are really chosen with as its q."""
+def with_true_q(rule: Rule, choice: str) -> Rule:
+    """The rule, called with the true draft probabilities as q."""
 
     def run(*arguments: Any) -> Any:
         *before, q, p, coin = arguments
@@ -267,13 +267,13 @@ def told_the_chances(rule: Rule, choice: str) -> Rule:
     return run
 
 
-def said_of(choice: str) -> str:
-    """How drafts are chosen, as the end of a sentence; "" if they are drawn from q."""
+def describe_choice(choice: str) -> str:
+    """How drafts are chosen, to end a sentence with; "" if they are drawn from q."""
     return "" if choice == "q" else f", and each draft is {CHOICES[choice]}"
 
 
-def told_apart(one: float, other: float) -> tuple[str, str]:
-    """Two probabilities with enough digits to tell them apart, at least four."""
+def format_distinctly(one: float, other: float) -> tuple[str, str]:
+    """Two probabilities, each with enough digits to differ, at least four."""
     for digits in range(4, 9):
         first, second = f"{one:.{digits}f}", f"{other:.{digits}f}"
         if first != second:
@@ -300,8 +300,8 @@ def random_models(
 ) -> tuple[Model, Model]:
     """A random draft and target, whose probabilities differ widely between tokens.
 
-    Both cover each text of up to ``length`` tokens. Each token has a whole number of
-    parts, at least 2 of about ``parts``. ``steepness`` spreads them further.
+    Both cover each text of up to ``length`` tokens. A token's probability is at least 2
+    of about ``parts`` parts. A higher ``steepness`` spreads the probabilities further.
     """
     random = np.random.default_rng(seed)
     models: list[Model] = []
@@ -316,7 +316,7 @@ def random_models(
     return models[0], models[1]
 
 
-class DrawnWhenAsked(Mapping[Tokens, Row]):
+class DrawnOnDemand(Mapping[Tokens, Row]):
     """A model of any size, whose random rows are drawn on demand.
 
     A text always gets the same row.

@@ -1,10 +1,10 @@
-"""Is this acceptance rule lossless? Decided by enumerating every outcome.
+"""Checks whether an acceptance rule is lossless, by enumerating every outcome.
 
-A rule says which drafted tokens are kept and what replaces the others. It is lossless
-if its text has the target's own distribution. We decide this without sampling: models
-over a few tokens are known completely, and the rule's random numbers are intervals that
-every comparison cuts in two. If that is impossible, we run the rule many times, and the
-answer says how large an error this would find.
+A rule decides which drafted tokens are kept and what replaces the others. It is
+lossless if the text that it writes has the target's distribution. We decide this
+without sampling: models over a few tokens are known completely, and each of the rule's
+random numbers is an interval that every comparison cuts in two. If that is impossible,
+we run the rule many times, and the answer states how large an error this would find.
 """
 
 from __future__ import annotations
@@ -18,20 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from speclab.check import candidate_mistakes, line_mistakes, pages
-from speclab.check.asked import (
-    SHAPES,
-    Asked,
-    arguments_of,
-    cases_of,
-    chosen,
-    few_cases,
-    greedy_cases,
-    require_arguments,
-    require_fit,
-    require_order,
-    require_plain,
-    shape_of,
-)
 from speclab.check.calls import (
     AllTookTooLong,
     Failed,
@@ -43,10 +29,24 @@ from speclab.check.case import (
     CHOICES,
     Array,
     Case,
-    DrawnWhenAsked,
+    DrawnOnDemand,
     Rule,
     listed,
-    told_the_chances,
+    with_true_q,
+)
+from speclab.check.check_request import (
+    SHAPES,
+    CheckRequest,
+    arguments_of,
+    cases_of,
+    chosen,
+    few_cases,
+    greedy_cases,
+    require_arguments,
+    require_fit,
+    require_order,
+    require_plain,
+    shape_of,
 )
 from speclab.check.coin import NotWalkable
 from speclab.check.line import LineCase
@@ -64,33 +64,34 @@ from speclib.worlds.world import World
 if TYPE_CHECKING:
     from speclib.data.pairs import Pair
 
-LENGTHS = ("gamma", "lookahead")  # what methods call the length of a draft
-TIMES = 3  # that we walk a rule, to find out whether it draws its own random numbers
-FIRST_CASES = 6  # that we walk again, with an end token and with another q
+LENGTHS = ("gamma", "lookahead")  # methods' names for the draft length
+TIMES = 3  # walks of a rule, to find out whether it draws its own random numbers
+FIRST_CASES = 6  # the cases walked again, with an end token and with another q
 FEWER = 1e-6  # tokens per pass; a smaller shortfall is not reported
 OWN_RANDOMNESS = (
-    "It draws its own random numbers, so not every outcome can be walked. Draw them "
-    "only from `coin()`, and the answer is exact."
+    "It draws its own random numbers, so its outcomes cannot all be enumerated. If it "
+    "draws them only from `coin()`, the answer is exact."
 )
-NOT_THE_SAME = (
-    "It does not do the same each time, so not every outcome can be walked. Does it "
-    "draw its own random numbers, or keep state from one call to the next? Draw random "
-    "numbers only from `coin()`, and the answer is exact."
+DIFFERS_EACH_TIME = (
+    "It behaves differently from call to call, so its outcomes cannot all be "
+    "enumerated. Does it draw its own random numbers, or keep state between calls? If "
+    "it draws random numbers only from `coin()`, the answer is exact."
 )
 NO_TIME_FOR_AN_END = (
-    "No error was found, but there was no time to walk it with an end token."
+    "No error was found, but there was no time to try it with an end token."
 )
-COIN_TOO_FREE = (
-    "It does more with a coin than compare it, so not every outcome can be walked."
+COIN_NOT_ONLY_COMPARED = (
+    "It does more with a coin than compare it, so its outcomes cannot all be "
+    "enumerated."
 )
 Found = TypeVar("Found")
-Walked = Sequence[tuple[Any, dict[Any, float]]]  # cases, and the rule's distributions
+Walked = Sequence[tuple[Any, dict[Any, float]]]  # a case, the rule's distribution in it
 
 
 class Fault(NamedTuple):
     """What is wrong with a rule: a sentence, and the name of the mistake.
 
-    ``needs_end``: it shows only if a token ends the text.
+    ``needs_end``: whether it shows only if a token ends the text.
     """
 
     problem: str
@@ -112,43 +113,43 @@ def check(
     seconds: float = 30.0,
     runs: int = RUNS,
 ) -> Checked:
-    """Whether an acceptance rule, or a whole method, is lossless.
+    """Checks whether an acceptance rule, or a whole method, is lossless.
 
     >>> bool(speclib.check("speculative"))
     True
     >>> bool(speclib.check(lambda drafted, q, p, coin: drafted[:1]))
     False
 
-    ``rule`` is a function. Its ``shape`` says how we call it:
+    ``rule`` is a function. Its ``shape`` determines how it is called:
 
         line         rule(drafted, q, p, coin)           -> the committed tokens
         tree         rule(tokens, parents, q, p, coin)   -> the committed tokens
         candidates   rule(candidates, q, p, coin)        -> one token
-        method       method(world, gamma)                as a page of speclib.methods
+        method       method(world, gamma)                as in speclib.methods
 
     The modules ``line``, ``tree``, ``candidates`` and ``pages`` of ``speclab.check``
-    explain the arguments. By default the function's arguments tell the shape. A
-    registered method may be given by its name; a Pair, or its name, is checked by
-    ``speclab.check.pair``. The committed tokens are the accepted drafts and one more
-    token. A rule for a line or a tree that takes ``end`` is also tried with a token
-    that ends the text. ``coin()`` gives a random number in [0, 1): compare it, or pass
-    it to ``draw(row, coin())`` of ``speclab.check.coin``. A rule that draws its own
-    random numbers takes no coin; it is checked by sampling.
+    explain the arguments. By default the shape is inferred from the function's
+    arguments. ``rule`` may also be the name of a registered method, or a Pair or its
+    name (see ``speclab.check.pair``). The committed tokens are the accepted drafts and
+    one more token. A rule for a line or a tree that takes ``end`` is also tried with a
+    token that ends the text. ``coin()`` returns a random number in [0, 1): compare it,
+    or pass it to ``draw(row, coin())`` from ``speclab.check.coin``. A rule that draws
+    its own random numbers takes no coin; it is checked by sampling.
 
-    ``array`` makes the rows that the rule gets: ``torch.tensor``, ``list``, or any
+    ``array`` converts the rows for the rule: ``torch.tensor``, ``list``, or any
     function of a numpy array. ``gamma``, ``vocab`` (for a line): the draft length and
     vocabulary size to try instead of the usual cases; if there are too many outcomes,
     we sample. ``put_back`` (for candidates and trees): whether candidates are drawn
     with replacement. ``drawn``: how each draft is chosen, given the draft's softmax q:
     "q" draws from q, "argmax" takes the likeliest token, "top-k" draws from the two
-    likeliest. ``servers`` (for a method): devices with the target. ``seconds`` of CPU
-    time and ``runs`` limit the work. Outside the main thread we cannot stop a rule that
-    never ends.
+    likeliest. ``servers`` (for a method): the number of devices with the target.
+    ``seconds`` of CPU time and ``runs`` limit the work. Outside the main thread we
+    cannot stop a rule that never ends.
 
     The answer is true if the rule is lossless, so ``assert check(rule)`` is a test. A
     sampled answer proves nothing: it is never true, and its ``problem`` is empty if no
-    error was found. Errors below a probability of 1e-6 are not seen. Only BadValue and
-    BadCall are raised, for arguments of ``check`` itself, regardless of the rule.
+    error was found. Errors below a probability of 1e-6 are not detected. Raises only
+    BadValue and BadCall, for arguments of ``check`` itself, whatever the rule does.
     """
     require_arguments(array, drawn, gamma, vocab, servers, seconds, runs)
     subject: Any = rule
@@ -170,15 +171,17 @@ def check(
                 answer = _check_method(subject, servers)
             else:
                 cases = cases_of(shape, gamma, vocab, put_back, drawn)
-                asked = Asked(subject, shape, array, seconds, runs, drawn, cases)
-                answer = _check_rule(asked)
+                request = CheckRequest(
+                    subject, shape, array, seconds, runs, drawn, cases
+                )
+                answer = _check_rule(request)
     except Failed as failed:
         answer = Checked(None, problem=str(failed), how="not run")
     return replace(answer, seconds=process_time() - began)
 
 
 def _shape_of(rule: Rule, shape: str | None) -> str:
-    """The given shape, or else the one that the rule's arguments show."""
+    """The given shape, or the one inferred from the rule's arguments."""
     require_plain(rule)
     shape = shape_of(rule) if shape is None else shape
     if shape not in SHAPES:
@@ -188,59 +191,62 @@ def _shape_of(rule: Rule, shape: str | None) -> str:
     return shape
 
 
-def _pair_of(asked: object) -> Pair:
-    """A pair, or the pair of this name.
+def _pair_of(pair: object) -> Pair:
+    """The pair itself, or loaded if ``pair`` is a name.
 
-    Raises BadValue for a name without a pair, BadCall for anything else.
+    Raises BadValue for an unknown name, BadCall for anything else.
     """
     from speclib.data.pairs import Pair, load_pair
     from speclib.data.toml_files import names_under
 
-    if isinstance(asked, Pair):
-        return asked
-    if not isinstance(asked, str):
-        raise BadCall(f"a rule is a function; this is {as_shown(asked)}")
-    if asked in names_under(DATA / "pairs"):
-        return load_pair(asked)
+    if isinstance(pair, Pair):
+        return pair
+    if not isinstance(pair, str):
+        raise BadCall(f"a rule is a function; this is {as_shown(pair)}")
+    if pair in names_under(DATA / "pairs"):
+        return load_pair(pair)
     others = (
         "A rule is path/to/file.py:function, and a pair has a name like embedded/once"
     )
-    raise unknown_name(f"no method {asked!r}", asked, METHODS, others)
+    raise unknown_name(f"no method {pair!r}", pair, METHODS, others)
 
 
 # -- a rule ----------------------------------------------------------------------------
-def _check_rule(asked: Asked) -> Checked:
-    """The answer for a rule: every outcome walked if possible, else sampled."""
-    first = asked.cases[0]
-    if isinstance(first, LineCase) and isinstance(first.target, DrawnWhenAsked):
-        too_many = f"{first.name}: too many outcomes to walk them all."
-        return _by_sampling(asked, too_many)
+def _check_rule(request: CheckRequest) -> Checked:
+    """Checks a rule, by enumeration if possible and otherwise by sampling."""
+    first = request.cases[0]
+    if isinstance(first, LineCase) and isinstance(first.target, DrawnOnDemand):
+        too_many = f"{first.name}: too many outcomes to enumerate."
+        return _by_sampling(request, too_many)
     try:
-        return _by_walking(asked)
+        return _by_walking(request)
     except NotRepeatable as error:
-        return _by_sampling(asked, _why_not_walked(error))
+        return _by_sampling(request, _why_not_walked(error))
     except Failed as failed:
-        # A library that does not know coins names their class in its error.
+        # A library that cannot handle a coin names its class in the error.
         is_about_coins = is_caused_by(failed, NotWalkable) or "Coin" in str(failed)
         if not is_about_coins:
             raise
-        return _by_sampling(asked, COIN_TOO_FREE)
+        return _by_sampling(request, COIN_NOT_ONLY_COMPARED)
 
 
 def _why_not_walked(error: NotRepeatable) -> str:
-    """The sentence about a rule that differs from one call to the next."""
-    return OWN_RANDOMNESS if str(error) == OWN_RANDOMNESS else NOT_THE_SAME
+    """The sentence about a rule that behaves differently from call to call."""
+    return OWN_RANDOMNESS if str(error) == OWN_RANDOMNESS else DIFFERS_EACH_TIME
 
 
-def _by_walking(asked: Asked) -> Checked:
-    """Raises NotRepeatable for a rule that draws its own random numbers."""
-    ends = process_time() + asked.seconds / 2
+def _by_walking(request: CheckRequest) -> Checked:
+    """Checks a rule by enumeration.
+
+    Raises NotRepeatable for a rule that draws its own random numbers.
+    """
+    ends = process_time() + request.seconds / 2
     pairs: list[tuple[Any, dict[Any, float]]] = []
-    for case in asked.cases:
+    for case in request.cases:
         if pairs and process_time() > ends:
             break
         try:
-            found = _without_draws(asked.rule, partial(asked.walk, case))
+            found = _without_draws(request.rule, partial(request.walk, case))
             pairs.append((case, found))
         except AllTookTooLong:
             if not pairs:
@@ -248,33 +254,34 @@ def _by_walking(asked: Asked) -> Checked:
             break
 
     walked = [case for case, _ in pairs]
-    is_whole = len(walked) == len(asked.cases)
-    fault = _fault(asked, pairs)
+    is_whole = len(walked) == len(request.cases)
+    fault = _fault(request, pairs)
     is_lossless: bool | None = fault is None
     if is_lossless and not is_whole:
         is_lossless = None  # what was not walked may still show an error
     answer = Checked(
         is_lossless=is_lossless,
         how="walked" if is_whole else "walked in part",
-        scope=_scope_of(walked, asked.cases) + _said_of_drafts(asked),
+        scope=_scope_of(walked, request.cases) + _describe_drafts(request),
         rate=_rate_of(pairs),
     )
     if fault is None:
-        return replace(answer, notes=_notes(asked, pairs, answer.rate))
+        return replace(answer, notes=_notes(request, pairs, answer.rate))
     return replace(
         answer,
         problem=fault.problem,
         mistake=fault.mistake,
         question=fault.question,
         largest_error=max(case.largest_error(found) for case, found in pairs),
-        is_lossless_greedy=None if fault.needs_end else _is_lossless_greedy(asked),
+        is_lossless_greedy=None if fault.needs_end else _is_lossless_greedy(request),
     )
 
 
 def _without_draws(rule: Rule, run: Callable[[], Found]) -> Found:
-    """The result of ``run``. Raises NotRepeatable if ``rule`` draws meanwhile.
+    """The result of ``run``.
 
-    An import can add generators and advance them, but only once.
+    Raises NotRepeatable if ``rule`` draws its own random numbers meanwhile. An import
+    can add generators and advance them, but only once.
     """
     for _ in range(TIMES):
         before = modules_and_states(rule)
@@ -287,36 +294,36 @@ def _without_draws(rule: Rule, run: Callable[[], Found]) -> Found:
     raise NotRepeatable(OWN_RANDOMNESS)
 
 
-def _fault(asked: Asked, pairs: Walked) -> Fault | None:
+def _fault(request: CheckRequest, pairs: Walked) -> Fault | None:
     """What is wrong with a rule; None if nothing was found."""
     problem = _first(case.difference(found) for case, found in pairs)
     if problem is None:
-        return _fault_with_an_end(asked) if asked.takes_end else None
-    _require_repeatable(asked, pairs)
-    mistake = _mistake_like(asked, pairs)
+        return _fault_with_an_end(request) if request.takes_end else None
+    _require_repeatable(request, pairs)
+    mistake = _mistake_like(request, pairs)
     if mistake is None:
         return Fault(problem)
     return Fault(problem, mistake.name, mistake.question)
 
 
-def _require_repeatable(asked: Asked, pairs: Walked) -> None:
-    """Raises NotRepeatable if the walks give something else when repeated."""
+def _require_repeatable(request: CheckRequest, pairs: Walked) -> None:
+    """Raises NotRepeatable if repeating the walks gives another result."""
     for _ in range(TIMES - 1):
         for case, distribution in pairs:
             try:
-                found = asked.walk(case)
-            except TookTooLong:  # as far as there is time
+                found = request.walk(case)
+            except TookTooLong:  # no time to repeat the rest
                 return
             if not is_same(found, distribution):
-                raise NotRepeatable(NOT_THE_SAME)
+                raise NotRepeatable(DIFFERS_EACH_TIME)
 
 
-def _fault_with_an_end(asked: Asked) -> Fault | None:
-    """What is wrong if one of the tokens ends the text."""
-    for case in asked.cases[:FIRST_CASES]:
+def _fault_with_an_end(request: CheckRequest) -> Fault | None:
+    """What is wrong with a rule if one of the tokens ends the text."""
+    for case in request.cases[:FIRST_CASES]:
         for end in range(case.vocab):
             try:
-                found = asked.walk(case, end)
+                found = request.walk(case, end)
             except Failed as failed:
                 raise Failed(f"If {end} ends the text: {failed}") from failed
             except AllTookTooLong as error:
@@ -337,11 +344,11 @@ def _fault_with_an_end(asked: Asked) -> Fault | None:
     return None
 
 
-def _mistake_like(asked: Asked, pairs: Walked) -> Mistake | None:
+def _mistake_like(request: CheckRequest, pairs: Walked) -> Mistake | None:
     """The known mistake with the same distribution in every walked case."""
-    for mistake in _known_mistakes(asked):
+    for mistake in _known_mistakes(request):
         try:
-            if _does_the_same(mistake.solution, pairs):
+            if _behaves_the_same(mistake.solution, pairs):
                 return mistake
         except Failed:
             continue
@@ -350,27 +357,31 @@ def _mistake_like(asked: Asked, pairs: Walked) -> Mistake | None:
     return None
 
 
-def _does_the_same(rule: Rule, pairs: Walked) -> bool:
+def _behaves_the_same(rule: Rule, pairs: Walked) -> bool:
     return all(is_same(case.distribution(rule), found) for case, found in pairs)
 
 
-def _known_mistakes(asked: Asked) -> list[Mistake]:
-    """The mistakes of a shape, also with the real draft probabilities as q."""
+def _known_mistakes(request: CheckRequest) -> list[Mistake]:
+    """The known mistakes in rules of this shape.
+
+    If drafts are not drawn from q, each is also tried with the true draft probabilities
+    as q.
+    """
     known = {
         "line": line_mistakes.MISTAKES,
         "tree": candidate_mistakes.IN_A_TREE,
         "candidates": candidate_mistakes.AT_ONE_POSITION,
-    }[asked.shape]
-    if asked.choice == "q":
+    }[request.shape]
+    if request.choice == "q":
         return list(known)
     right = {
         "line": line_mistakes.verify,
         "tree": candidate_mistakes.pick_down_the_tree,
         "candidates": candidate_mistakes.pick,
-    }[asked.shape]
+    }[request.shape]
     mistakes = [Mistake(*NOT_DRAWN_FROM_Q, right)]
     for mistake in known:
-        solution = told_the_chances(mistake.solution, asked.choice)
+        solution = with_true_q(mistake.solution, request.choice)
         mistakes += [replace(mistake, solution=solution), mistake]
     return mistakes
 
@@ -382,11 +393,11 @@ NOT_DRAWN_FROM_Q = (
 )
 
 
-def _is_lossless_greedy(asked: Asked) -> bool | None:
+def _is_lossless_greedy(request: CheckRequest) -> bool | None:
     """Whether a rule is right with deterministic models."""
     try:
-        for case in chosen(greedy_cases(asked.shape), asked.choice):
-            if case.difference(asked.walk(case)) is not None:
+        for case in chosen(greedy_cases(request.shape), request.choice):
+            if case.difference(request.walk(case)) is not None:
                 return False
     except Failed:
         return False
@@ -396,42 +407,42 @@ def _is_lossless_greedy(asked: Asked) -> bool | None:
 
 
 # -- notes on a lossless rule ----------------------------------------------------------
-def _notes(asked: Asked, pairs: Walked, rate: Rate | None) -> tuple[str, ...]:
+def _notes(request: CheckRequest, pairs: Walked, rate: Rate | None) -> tuple[str, ...]:
     """The notes on a rule in which no error was found."""
     notes = [_first(case.impossible(found) for case, found in pairs)]
-    notes.append(_only_if_chosen_so(asked))
+    notes.append(_only_if_chosen_so(request))
     if rate is not None and rate.value < min(rate.best.values()) - FEWER:
-        notes.append(_never_reads_q(asked, pairs))
-    if asked.takes_end:
+        notes.append(_never_reads_q(request, pairs))
+    if request.takes_end:
         notes.append("Nothing is committed after an end token.")
     return tuple(note for note in notes if note is not None)
 
 
-def _only_if_chosen_so(asked: Asked) -> str | None:
-    """A note, if the rule is not lossless with drafts chosen in another way."""
+def _only_if_chosen_so(request: CheckRequest) -> str | None:
+    """A note if the rule is not lossless with drafts chosen in another way."""
     for choice, words in CHOICES.items():
-        if choice == asked.choice:
+        if choice == request.choice:
             continue
         try:
-            cases = chosen(few_cases(asked.shape), choice)
-            problem = _first(case.difference(asked.walk(case)) for case in cases)
+            cases = chosen(few_cases(request.shape), choice)
+            problem = _first(case.difference(request.walk(case)) for case in cases)
         except (Failed, NotRepeatable, TookTooLong):
             continue
         if problem is not None:
             return (
-                f"That is so if each draft is {CHOICES[asked.choice]}. If it is "
+                f"That is so if each draft is {CHOICES[request.choice]}. If it is "
                 f"{words} (drawn={choice!r}), the rule is not lossless. {problem}"
             )
     return None
 
 
-def _never_reads_q(asked: Asked, pairs: Walked) -> str | None:
-    """A note, if the rule does not depend on q and so accepts too few drafts."""
+def _never_reads_q(request: CheckRequest, pairs: Walked) -> str | None:
+    """A note if the rule does not depend on q and so accepts too few drafts."""
     try:
         for change in (lambda rows: rows * np.nan, lambda rows: np.roll(rows, 1, -1)):
-            rule = asked.told_other_q(change)
+            rule = request.with_changed_q(change)
             for case, found in pairs[:FIRST_CASES]:
-                if not is_same(case.distribution(rule, asked.array), found):
+                if not is_same(case.distribution(rule, request.array), found):
                     return None
     except (Failed, NotRepeatable, TookTooLong):
         return None
@@ -452,47 +463,50 @@ def _means(rates: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 def _scope_of(walked: Sequence[Any], cases: Sequence[Any]) -> str:
-    """What was walked, in a sentence."""
+    """What was enumerated, in a sentence."""
     if len(walked) < len(cases):
         return (
-            f"Every outcome was walked, in {len(walked)} of {len(cases)} cases: there "
-            "was no time for more."
+            f"Every outcome was enumerated in {len(walked)} of {len(cases)} cases; "
+            "there was no time for the others."
         )
     first, last = cases[0].name, cases[-1].name
     return (
-        f"Every outcome was walked, in {len(cases)} cases, from {first!r} to {last!r}."
+        f"Every outcome was enumerated in {len(cases)} cases, from {first!r} to "
+        f"{last!r}."
     )
 
 
-def _said_of_drafts(asked: Asked) -> str:
-    """How drafts were chosen, in a sentence; "" for the usual way."""
-    return "" if asked.choice == "q" else f" Each draft was {CHOICES[asked.choice]}."
+def _describe_drafts(request: CheckRequest) -> str:
+    """How drafts were chosen, in a sentence; "" if they were drawn from q."""
+    return (
+        "" if request.choice == "q" else f" Each draft was {CHOICES[request.choice]}."
+    )
 
 
 def _first(differences: Iterable[str | None]) -> str | None:
-    """The first that is not None."""
+    """The first difference that is not None."""
     return next((each for each in differences if each is not None), None)
 
 
 # -- by sampling -----------------------------------------------------------------------
-def _by_sampling(asked: Asked, why: str) -> Checked:
-    """The answer by many runs of the rule."""
-    if asked.shape == "candidates":
+def _by_sampling(request: CheckRequest, why: str) -> Checked:
+    """Checks a rule by running it many times."""
+    if request.shape == "candidates":
         return Checked(
             None,
-            problem=f"{why} For candidates there is no answer by sampling.",
+            problem=f"{why} A rule for candidates cannot be checked by sampling.",
             how="not run",
         )
-    cases = [case for case in asked.cases if not _is_sure(case)]
+    cases = [case for case in request.cases if not _is_certain(case)]
     samples: list[Sampled] = []
     for case in cases:
         samples.append(
             sample(
                 case,
-                asked.called(),
-                array=asked.array,
-                runs=max(LEAST_RUNS, asked.runs // len(cases)),
-                seconds=asked.seconds / (2 * len(cases)),
+                request.called(),
+                array=request.array,
+                runs=max(LEAST_RUNS, request.runs // len(cases)),
+                seconds=request.seconds / (2 * len(cases)),
             )
         )
     problem = _first(each.difference for each in samples)
@@ -507,27 +521,27 @@ def _by_sampling(asked: Asked, why: str) -> Checked:
         is_lossless=None if problem is None else False,
         problem=problem or "",
         how="sampled",
-        scope=f"{why} It was run {runs:,} times.{_said_of_drafts(asked)}",
+        scope=f"{why} It was run {runs:,} times.{_describe_drafts(request)}",
         largest_error=max(each.error for each in samples),
         would_find=max(each.would_find for each in samples),
         rate=_sampled_rate(samples, cases),
-        notes=("It was not tried with an end token.",) if asked.takes_end else (),
+        notes=("It was not tried with an end token.",) if request.takes_end else (),
     )
 
 
-def _is_sure(case: Case[Any]) -> bool:
+def _is_certain(case: Case[Any]) -> bool:
     """Whether the target's first token is certain, so that sampling shows nothing."""
     return float(case.target[()].max()) == 1.0
 
 
 def _sampled_rate(samples: Sequence[Sampled], cases: Sequence[Any]) -> Rate:
-    """The mean of tokens per pass over the cases, and the highest possible."""
+    """The mean number of tokens per pass over the cases, and the highest possible."""
     mean = float(np.mean([each.tokens for each in samples]))
     off = float(np.sqrt(np.mean([each.tokens_off**2 for each in samples])))
     off /= len(samples) ** 0.5
-    is_large = isinstance(cases[0].target, DrawnWhenAsked)
+    is_large = isinstance(cases[0].target, DrawnOnDemand)
     best = {} if is_large else _means([case.best_rates() for case in cases])
-    return Rate(mean, f"tokens a pass (95 % interval: +-{off:.4f})", best)
+    return Rate(mean, f"tokens per pass (95 % interval: +-{off:.4f})", best)
 
 
 # -- a method --------------------------------------------------------------------------
@@ -543,7 +557,7 @@ def _page_of(name: str) -> pages.Method:
 
 
 def _check_method(method: pages.Method, servers: int) -> Checked:
-    """The answer for a whole method."""
+    """Checks a whole method."""
     setup = pages.Setup(walks=pages.WALKS_WITH_ENDS, servers=servers)
     try:
         behaviour = _without_draws(method, partial(pages.behaviour_of, method, setup))
@@ -556,7 +570,7 @@ def _check_method(method: pages.Method, servers: int) -> Checked:
             )
         )
         if problem is not None and not pages.is_repeatable(method, setup, behaviour):
-            raise NotRepeatable(NOT_THE_SAME)
+            raise NotRepeatable(DIFFERS_EACH_TIME)
     except NotRepeatable as error:
         return Checked(None, problem=_why_not_walked(error), how="not run")
 
@@ -570,7 +584,8 @@ def _check_method(method: pages.Method, servers: int) -> Checked:
     return Checked(
         is_lossless=problem is None,
         problem=problem or "",
-        scope=f"Every outcome was walked of all texts {walked}, greedily and sampling.",
+        scope=f"Every outcome was enumerated for all texts {walked}, greedily and with "
+        "sampling.",
         largest_error=max(errors),
         is_lossless_greedy=is_right_greedy,
         notes=(*_speeds(behaviour, setup), *_late_work(method, setup)),
@@ -582,8 +597,8 @@ def _late_work(method: pages.Method, setup: pages.Setup) -> list[str]:
     if not pages.works_after_the_end(method, setup):
         return []
     return [
-        "It continues after an end token: it asks a model, or commits, once the text "
-        "is complete. None of this is written, and it takes time."
+        "It continues after an end token: it runs a model, or commits, although the "
+        "text is complete. None of this is written, and it costs time."
     ]
 
 

@@ -1,7 +1,7 @@
-"""Coins without a fixed number, to enumerate every outcome of a user's function.
+"""Coins without a fixed value, to enumerate every outcome of a user's function.
 
-The function says ``u = coin()`` and then ``if u < p[token] / q[token]``. Here ``u`` is
-not a number but an interval of [0, 1). A comparison cuts it in two, and a walk
+The function calls ``u = coin()`` and then tests ``if u < p[token] / q[token]``. Here
+``u`` is not a number but an interval of [0, 1). A comparison cuts it in two, and a walk
 continues in one of the parts:
 
     u                [0 ───────────────────────────────── 1)
@@ -10,10 +10,10 @@ continues in one of the parts:
 
 We walk all combinations and add up the products of the interval lengths. That is the
 exact distribution of the function's results. A coin that is used twice is cut twice, so
-a reused coin shows exactly, which no number of samples could achieve.
+the effect of a reused coin is exact, which no number of samples could achieve.
 
-In ``u <= 0``, ``u`` can equal 0: that has probability 0, but it is possible. We walk
-such an outcome too, with mass 0.
+The test ``u <= 0`` can succeed: ``u`` = 0 has probability 0, but it is possible. We
+walk such an outcome too, with probability 0.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ Result = TypeVar("Result")
 
 
 class NotWalkable(BadCall):
-    """A coin is used in a way whose outcomes cannot all be walked."""
+    """A coin was used in a way whose outcomes cannot all be enumerated."""
 
 
 class Coin:
     """An unknown number in [0, 1), or a monotonic function of it.
 
-    It can be compared with a number, and a number can be added, subtracted, multiplied
-    with it or divide it; the same holds elementwise for an array. ``np.log`` works,
-    too. Anything else raises NotWalkable.
+    It supports comparison, addition, subtraction and multiplication with a number, and
+    division by a number, also elementwise with an array. ``np.log`` works, too.
+    Anything else raises NotWalkable.
 
-    ``at`` is the inverse: the number in [0, 1) for a value of the function. ``rises``:
-    whether the function increases.
+    ``at`` is the function's inverse: it returns the number in [0, 1) for a value.
+    ``rises``: whether the function increases.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Coin:
         return self._changed(lambda value: value / factor, turns=factor < 0)
 
     def logarithm(self) -> Coin:
-        """The natural logarithm, as ``np.log`` gives it."""
+        """The natural logarithm, for ``np.log``."""
         return self._changed(_exponential)
 
     def _changed(self, before: Callable[[float], float], turns: bool = False) -> Coin:
@@ -156,7 +156,7 @@ class Coin:
             (coin,) = others
             return _each(lambda number: OPERATORS[function](number, coin), one)
         raise NotWalkable(
-            f"np.{function.__name__} cannot be taken of a coin. {USE_OF_A_COIN}"
+            f"np.{function.__name__} does not work on a coin. {USE_OF_A_COIN}"
         )
 
     def __float__(self) -> float:
@@ -164,7 +164,7 @@ class Coin:
 
     def _cannot(self, *_: object) -> NoReturn:
         raise NotWalkable(
-            f"this cannot be computed of a coin whose number is hidden. {USE_OF_A_COIN}"
+            f"this does not work on a coin, whose number is hidden. {USE_OF_A_COIN}"
         )
 
     __int__ = __index__ = __float__
@@ -176,9 +176,8 @@ class Coin:
 NewCoin: TypeAlias = Callable[[], Coin]
 
 USE_OF_A_COIN = (
-    "Every outcome of it is tried, so it can be compared with a number, as in "
-    "`coin() < 0.7`, also after adding, multiplying or np.log; or use "
-    "`draw(row, coin())`."
+    "Every outcome is tried, so compare it with a number, as in `coin() < 0.7`, if "
+    "necessary after addition, multiplication or np.log; or use `draw(row, coin())`."
 )
 
 # A pass of a few drafts needs fewer. Each coin multiplies the outcomes to walk.
@@ -209,28 +208,28 @@ def _exponential(value: float) -> float:
     return exp(min(value, LARGEST_POWER))
 
 
-LARGEST_POWER = 700.0  # of e that fits in a float
+LARGEST_POWER = 700.0  # exponent of e whose power fits in a float
 
 
 def _number(value: object) -> float:
     """``value`` as a float. Raises NotWalkable for a coin, BadCall for NaN."""
     if isinstance(value, Coin):
         raise NotWalkable(
-            "two coins meet, in a comparison or in arithmetic: compare each alone"
+            "two coins meet in a comparison or in arithmetic: compare each separately"
         )
     number = float(value)  # type: ignore[arg-type]
     if isnan(number):
         raise BadCall(
-            "a coin meets NaN: does a row, or a probability, come from 0 / 0? (The "
-            "residual does if p and q are equal.)"
+            "a coin meets NaN: does a row or a probability come from 0 / 0? (The "
+            "residual does if p and q are equal. Are both for the same position?)"
         )
     return number
 
 
 def _each(compute: Callable[[Any], Any], other: Any) -> Any:
-    """``compute`` of a number, or of each number of an array.
+    """Applies ``compute`` to a number, or to each number in an array.
 
-    PyTorch tensors, and anything else that numpy can read, give numpy arrays.
+    PyTorch tensors, and anything else that numpy can read, become numpy arrays.
     """
     if not getattr(other, "ndim", 0):
         return compute(_plain(other))
@@ -258,7 +257,7 @@ def draw(row: Row, u: Coin | float) -> int:
 
 
 class CoinWalk(Intervals):
-    """One walk through a function's outcomes: its coins, and the parts taken."""
+    """One walk through a function: its coins, and the interval that each has left."""
 
     def coin(self) -> Coin:
         """A new coin. Raises NotWalkable after ``MOST_COINS``."""
@@ -304,7 +303,7 @@ class CoinWalk(Intervals):
 
 
 def _key(number: int) -> tuple[int, str, int]:
-    """The walk's key for a coin."""
+    """A coin's key in a walk."""
     return (0, "coin", number)
 
 
@@ -317,8 +316,8 @@ def all_outcomes(
 ) -> dict[Result, float]:
     """The results of ``run(coin)`` with their probabilities, over all coins.
 
-    ``coin()`` gives a new coin. Results must be hashable. Raises NotRepeatable if
-    ``run`` differs from one call to the next.
+    ``coin()`` returns a new coin. Results must be hashable. Raises NotRepeatable if
+    ``run`` behaves differently from call to call.
     """
     probabilities: dict[Result, float] = {}
     path: list[int] | None = []

@@ -1,6 +1,6 @@
-"""A rule from a user's own file, named as ``path/to/file.py:function``.
+"""Loads a rule from a user's own file, given as ``path/to/file.py:function``.
 
-With it another project can check its rule in a script or in CI:
+So another project can check its rule in a script or in CI:
 ``python -m speclab check kernels/accept.py:accept``.
 """
 
@@ -25,7 +25,7 @@ def load_rule(named: str) -> Callable[..., Any]:
     """The function that ``named`` refers to. Runs the file.
 
     Raises BadValue for another form, for a file that is missing or raises an error, and
-    for a name that the file does not have.
+    for a name that the file does not define.
     """
     file, _, name = named.rpartition(":")
     if not file or not name:
@@ -42,7 +42,7 @@ def load_rule(named: str) -> Callable[..., Any]:
 
 
 def _module_of(path: Path) -> ModuleType:
-    """The module in a file. It can import modules from its own folder."""
+    """Loads a file as a module, which can import modules from its own folder."""
     if not path.is_file():
         raise BadValue(f"no file {path}: write {FORM}")
     spec = spec_from_file_location(path.stem, path)
@@ -63,7 +63,7 @@ def _module_of(path: Path) -> ModuleType:
 
 
 def array_called(name: str) -> Callable[[Any], Any]:
-    """The function that makes the rows for a rule, by its name.
+    """The function, by its name, that converts the rows for a rule.
 
     ``numpy``, ``list``, ``torch``, or ``module:function`` of any library.
     """

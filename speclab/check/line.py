@@ -1,11 +1,11 @@
-"""The cases for a rule that tests drafts in a line.
+"""Test cases for a rule that tests drafts in a line.
 
 Such a rule is called as ``rule(drafted, q, p, coin)``:
 
     drafted   a list of gamma tokens
-    q         [gamma, V], the draft's rows, from which they were drawn or chosen
+    q         [gamma, V], the draft's rows, from which the drafts were drawn or chosen
     p         [gamma + 1, V], the target's rows; the last one follows all drafts
-    coin      coin() gives a new random number in [0, 1)
+    coin      coin() returns a new random number in [0, 1)
 
 and returns the committed tokens: the accepted drafts and one more token.
 """
@@ -34,7 +34,7 @@ from speclib.core.sampling import Row, Tokens
 
 @dataclass(frozen=True)
 class LineCase(Case[Tokens]):
-    """Two models, and a draft length."""
+    """A draft and a target model, and a draft length."""
 
     gamma: int
 
@@ -73,7 +73,7 @@ class LineCase(Case[Tokens]):
         return [self.draft[drafted[:position]] for position in range(self.gamma)]
 
     def p_rows(self, drafted: Tokens) -> list[Row]:
-        """The target's distributions, one more than q: after the last drafted token."""
+        """The target's distributions at each drafted token, and after the last one."""
         return [self.target[drafted[:position]] for position in range(self.gamma + 1)]
 
     def best_rates(self) -> dict[str, float]:
@@ -84,7 +84,7 @@ class LineCase(Case[Tokens]):
 
     @cached_property
     def most_tokens(self) -> float:
-        """The highest mean of tokens per pass for rules that test drafts one by one.
+        """The most tokens per pass, on average, if drafts are tested one by one.
 
         Each draft is then accepted with probability sum(min(p, q)).
         """
@@ -102,11 +102,11 @@ class LineCase(Case[Tokens]):
 
     @cached_property
     def most_tokens_of_a_block(self) -> float:
-        """The highest mean of tokens per pass of any lossless rule.
+        """The most tokens per pass, on average, of any lossless rule.
 
-        A rule that sees all drafts before it decides accepts a prefix as often as both
-        models allow: at most as often as the draft proposes it, and at most as often as
-        the target continues the accepted prefix that is one token shorter.
+        A rule that sees all drafts before it decides can accept a prefix as often as
+        both models allow: at most as often as the draft proposes it, and at most as
+        often as the target would continue the accepted prefix one token shorter.
 
         Source: Sun et al. 2024, "Block Verification Accelerates Speculative Decoding".
         """
@@ -133,7 +133,7 @@ class LineCase(Case[Tokens]):
         return mean
 
 
-# -- the cases, the smallest first -----------------------------------------------------
+# -- the cases, smallest first ---------------------------------------------------------
 def line_case(
     name: str,
     gamma: int,
@@ -181,7 +181,7 @@ NEVER = line_case(
     },
 )
 GREEDY = line_case(
-    "greedy: each model is sure of its token",
+    "greedy: each model is certain of its token",
     gamma=1,
     draft={(): (0.0, 1.0), (0,): (1.0, 0.0), (1,): (1.0, 0.0)},
     target={(): (1.0, 0.0), (0,): (0.0, 1.0), (1,): (0.0, 1.0)},
@@ -204,7 +204,7 @@ LIKED_ALIKE = line_case(
 )
 AFTER_ONE = [(), *((token,) for token in range(5))]
 WIDE_RESIDUAL = line_case(
-    "five tokens, of which the draft likes one",
+    "five tokens, with a draft that prefers one of them",
     gamma=1,
     draft=dict.fromkeys(AFTER_ONE, (0.6, 0.1, 0.1, 0.1, 0.1)),
     target=dict.fromkeys(AFTER_ONE, (0.1, 0.27, 0.25, 0.23, 0.15)),
@@ -219,7 +219,7 @@ CASES = (
     random_line("two tokens, three drafted", 2, 3, seed=4),
     LIKED_ALIKE,
     random_line("two tokens, five drafted", 2, 5, seed=5),
-    # Several tokens are left after a rejection, or some are very rare.
+    # Here several tokens are left after a rejection, or some are very rare.
     WIDE_RESIDUAL,
     random_line("five tokens, one of them drafted", 5, 1, seed=6, steepness=3),
     random_line("four tokens, two drafted", 4, 2, seed=7, steepness=3),
@@ -228,31 +228,31 @@ CASES = (
 # If 0 is always drafted, the ratio test writes it in 0.6 / 0.8 = 75 % of all texts.
 # Source: huggingface/transformers, issue 32867.
 LIKELIEST_DRAFTED = line_case(
-    "two tokens, of which the draft likes one",
+    "two tokens, with a draft that prefers one of them",
     gamma=1,
     draft={(): (0.8, 0.2), (0,): (0.5, 0.5), (1,): (0.5, 0.5)},
     target={(): (0.6, 0.4), (0,): (0.3, 0.7), (1,): (0.9, 0.1)},
 )
 
-# Only greedy decoding: deterministic models that agree for 0, 1, 2 or 3 drafts. Each
+# For greedy decoding only: deterministic models that agree on 0, 1, 2 or 3 drafts. Each
 # token comes first in some case, so a rule that always returns the same token fails.
-SURE_TARGET = {(): 0, (0,): 1, (0, 1): 0, (0, 1, 0): 1}
+CERTAIN_TARGET = {(): 0, (0,): 1, (0, 1): 0, (0, 1, 0): 1}
 
 
-def _sure_line(vocab: int, first: int, agreed: int) -> LineCase:
+def _certain_line(vocab: int, first: int, agreed: int) -> LineCase:
     """Three drafts; the target agrees with the first ``agreed`` of them.
 
-    ``first`` is added to every token of ``SURE_TARGET``.
+    ``first`` is added to every token of ``CERTAIN_TARGET``.
     """
     gamma = 3
     target = dict.fromkeys(_texts(vocab, gamma), first)
-    for text, token in SURE_TARGET.items():
+    for text, token in CERTAIN_TARGET.items():
         target[tuple((each + first) % vocab for each in text)] = (token + first) % vocab
     draft = dict(target)
     for text, token in target.items():
         if len(text) == agreed:
             draft[text] = (token + 1) % vocab
-    name = f"greedy: {first} comes first, three drafted, and {agreed} agreed with"
+    name = f"greedy: {first} comes first; the target agrees with {agreed} of 3 drafts"
     return LineCase(name, certain(draft, vocab), certain(target, vocab), gamma)
 
 
@@ -264,6 +264,6 @@ def _texts(vocab: int, longest: int) -> Iterator[Tokens]:
 
 GREEDY_CASES = (
     GREEDY,
-    *(_sure_line(2, first, agreed) for first in range(2) for agreed in range(4)),
-    *(_sure_line(3, first, agreed) for first in range(3) for agreed in range(4)),
+    *(_certain_line(2, first, agreed) for first in range(2) for agreed in range(4)),
+    *(_certain_line(3, first, agreed) for first in range(3) for agreed in range(4)),
 )

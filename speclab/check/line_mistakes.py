@@ -1,7 +1,7 @@
 """Named mistakes in a rule for drafts in a line, and the right rule.
 
-Each is a complete rule with the mistake. If a user's rule gives the same in every case,
-the answer says that it behaves like this mistake.
+Each is a complete rule that makes the mistake. If a user's rule has the same results in
+every case, the answer says that it behaves like this mistake.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def verify(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> lis
     return [*committed, bonus]
 
 
-# From the rejected draft, its rows of q and p, the coin that rejected it, and new ones.
+# Takes the rejected draft, its rows of q and p, the coin that rejected it, and new ones
 Replacement: TypeAlias = Callable[[int, Row, Row, Coin, NewCoin], int]
 Bonus: TypeAlias = Callable[[list[Row], NewCoin], list[int]]
 
@@ -53,8 +53,8 @@ def _variant(
 ) -> Rule:
     """``verify`` with one step changed.
 
-    ``row_of_test``: each draft is tested with p of the position this much later.
-    ``position_of_q``: the draft, of gamma, whose row of q is used.
+    ``row_of_test``: each draft is tested with the row of p this many positions later.
+    ``position_of_q(position, gamma)``: the position whose row of q tests a draft.
     """
 
     def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
@@ -79,7 +79,7 @@ def _variant(
 def _third_untested(
     drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin
 ) -> list[int]:
-    """``verify`` for the first two drafts. The others are committed untested."""
+    """Tests the first two drafts, and commits the others untested."""
     committed = verify(drafted[:2], q[:2], p[:3], coin)
     if len(drafted) < 3 or len(committed) < 3:
         return committed
@@ -91,8 +91,8 @@ def _all_drafts_tested(
 ) -> Rule:
     """Continues after a rejection and keeps every draft that passes.
 
-    ``place_of_last(rejected, kept)``: if some were rejected, the position of the draft
-    whose residual gives the last token; None: the last row of p does.
+    ``place_of_last(rejected, kept)``: after a rejection, the position of the draft from
+    whose residual the last token is drawn; None: it is drawn from the last row of p.
     """
 
     def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
@@ -113,7 +113,7 @@ def _all_drafts_tested(
 def _each_replaced(
     drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin
 ) -> list[int]:
-    """Continues after a replacement, with a bonus if nothing was rejected."""
+    """Continues after a replacement, and adds a bonus if nothing was rejected."""
     committed = []
     was_rejected = False
     for token, q_row, p_row in zip(drafted, q, p, strict=False):
@@ -145,9 +145,9 @@ def _rejected_kept(
 
 
 def _with_bonus_after_a_rejection(row_of_bonus: Callable[[int], int]) -> Rule:
-    """``verify`` that writes one more token after a replacement.
+    """Adds one more token after the replacement.
 
-    ``row_of_bonus(written)``: the row of p that it is drawn from.
+    ``row_of_bonus(written)``: the row of p from which it is drawn.
     """
 
     def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
@@ -218,9 +218,9 @@ def _likeliest_replacement(
 ) -> Mistake:
     return Mistake(
         "likeliest token for a replacement",
-        "The replacement of a rejected draft is drawn at random. Always taking the "
-        "likeliest token writes it too often: which distribution do you draw from, "
-        "and with which coin?",
+        "The replacement of a rejected draft is drawn at random. If you always take "
+        "the likeliest token, it is written too often: which distribution should you "
+        "draw from, and with which coin?",
         _variant(replacement=replacement, bonus=bonus),
     )
 
@@ -237,8 +237,8 @@ def _token_taken_out(is_normalised: bool) -> Mistake:
 def _without_sign(is_normalised: bool) -> Mistake:
     return Mistake(
         "difference without sign",
-        "Do you draw the replacement from |p - q|? Tokens that the draft model likes "
-        "more than the target model were already accepted often enough: they get 0.",
+        "Do you draw the replacement from |p - q|? If the draft model likes a token "
+        "more than the target model does, it is accepted often enough: it gets 0.",
         _variant(replacement=_from(lambda q, p: np.abs(p - q), is_normalised)),
     )
 
@@ -246,8 +246,8 @@ def _without_sign(is_normalised: bool) -> Mistake:
 def _upside_down(is_normalised: bool) -> Mistake:
     return Mistake(
         "upside down",
-        "Do you draw the replacement from q - p? That is what the draft model has too "
-        "much of. What does it have too little of?",
+        "Do you draw the replacement from q - p? These tokens are drafted too often. "
+        "Which tokens are drafted too rarely?",
         _variant(replacement=_from(lambda q, p: np.maximum(q - p, 0), is_normalised)),
     )
 
@@ -355,8 +355,8 @@ MISTAKES = (
     ),
     Mistake(
         "q forgotten in the test",
-        "The draft model proposed this token with probability q(x) already: the coin "
-        "should be compared with p(x) / q(x).",
+        "The draft model has already proposed this token with probability q(x): "
+        "compare the coin with p(x) / q(x).",
         _variant(accepts=lambda u, token, q, p: u < p[token]),
     ),
     _greedy_test(),

@@ -1,7 +1,7 @@
 """Named mistakes: wrong solutions to compare a user's function with.
 
-Each mistake is a function that makes it. A function that gives the same answers in
-every case behaves as if it made this mistake, and we say so. We do not read its code.
+Each mistake is a function that makes it. If a user's function returns the same answers
+in every case, we report that it behaves like this mistake. We do not read its code.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Mistake:
 def likely_mistake(
     answers: object, mistakes: Iterable[Mistake], answers_of: Callable[..., object]
 ) -> Mistake | None:
-    """The first mistake whose solution gives ``answers`` too; None if no solution does.
+    """The first mistake whose solution has the same ``answers``; None if none does.
 
-    ``answers_of(solution)`` gives a solution's answers.
+    ``answers_of(solution)`` returns a solution's answers.
     """
     for mistake in mistakes:
         if is_same(answers_of(mistake.solution), answers):
@@ -45,7 +45,7 @@ def likely_mistake(
 
 
 def is_same(one: object, other: object) -> bool:
-    """Whether two answers agree: numbers, distributions, and collections of such."""
+    """Whether two answers agree: numbers, distributions, or collections of them."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(
             is_same(one[key], other[key]) for key in one
@@ -60,7 +60,7 @@ def is_same(one: object, other: object) -> bool:
 
 
 def _are_close(one: Any, other: Any) -> bool:
-    """Whether two numbers, or arrays of one shape, agree. NaN agrees with NaN."""
+    """Whether two numbers, or arrays of the same shape, agree. NaN agrees with NaN."""
     try:
         if _is_text(one) or _is_text(other):  # numpy would read "0.5" as a number
             return False
@@ -77,5 +77,5 @@ def _are_close(one: Any, other: Any) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether a value, or an array, is of strings."""
+    """Whether a value is a string, or an array of strings."""
     return np.asarray(value).dtype.kind in "SU"

@@ -1,9 +1,9 @@
 """Checks a whole method, under the exact enumerator and on the virtual clock.
 
-``method(world, gamma)`` runs under the enumerator with models over a few tokens and
-short texts: with two and three drafts per round, both greedily and sampling. We compare
+``method(world, gamma)`` runs under the enumerator with small vocabularies and short
+texts, with two and with three drafts per round, greedily and with sampling. We compare
 its distribution over texts with the target's own. Then it writes a long text on the
-virtual clock, which we compare with plain decoding.
+virtual clock, which we compare with plain decoding's text and time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TEMPERATURES = (0.0, 1.0)
 
 
 class Walk(NamedTuple):
-    """What the enumerator walks: all texts of ``tokens`` tokens, at one draft length.
+    """What the enumerator covers: all texts of ``tokens`` tokens, at one draft length.
 
     ``vocab``: the size of the models' vocabulary. ``end``: the token that ends the
     text; None: no token does.
@@ -73,12 +73,12 @@ WALKS_WITH_ENDS = (*WALKS, Walk(3, 2, 3, end=1), Walk(2, 3, 4, end=1))
 class Setup:
     """The setup in which a method is tried.
 
-    walks         what the enumerator walks
-    servers       devices that have the target model
+    walks         what the enumerator covers
+    servers       number of devices with the target model
     clock_c       the cost ratios of the virtual clocks
     clock_gamma   the method's gamma on them
     clock_tokens  tokens that the method writes on them
-    words         gamma and servers, in the card's words
+    words         gamma and servers, as shown to the user
     """
 
     walks: tuple[Walk, ...] = WALKS
@@ -100,7 +100,7 @@ class ClockRun(NamedTuple):
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What a method does.
+    """A method's observed behaviour.
 
     greedy, sampled   its distribution over texts in each walk, at temperature 0 and 1
     clock             its long texts on the virtual clock
@@ -113,7 +113,7 @@ class Behaviour:
 
 # -- running the method ----------------------------------------------------------------
 def behaviour_of(method: Method, setup: Setup) -> Behaviour:
-    """What a method does. Raises Failed with what went wrong."""
+    """Observes a method. Raises Failed with a sentence about what went wrong."""
     greedy = [distribution_of(method, setup, walk, 0.0) for walk in setup.walks]
     sampled = [distribution_of(method, setup, walk, 1.0) for walk in setup.walks]
     return Behaviour(tuple(greedy), tuple(sampled), clock_of(method, setup))
@@ -129,7 +129,7 @@ def clock_of(method: Method, setup: Setup) -> tuple[ClockRun, ...]:
 
 
 def is_repeatable(method: Method, setup: Setup, behaviour: Behaviour) -> bool:
-    """Whether a method does the same when its first walks are repeated.
+    """Whether a method behaves the same when its first walks are repeated.
 
     If not, it draws random numbers other than the world's coins.
     """
@@ -164,7 +164,7 @@ def distribution_of(
 
 
 def works_after_the_end(method: Method, setup: Setup) -> bool:
-    """Whether a method asks a model, or commits, after it committed an end token."""
+    """Whether a method runs a model, or commits, after it committed an end token."""
     is_late: list[bool] = []
 
     def watched(world: World, gamma: int) -> None:
@@ -200,13 +200,13 @@ def _target(walk: Walk) -> Random:
 
 
 def names_of_targets(setup: Setup) -> list[str]:
-    """The devices that have the target model: target, target-2, ..."""
+    """The devices with the target model: target, target-2, ..."""
     others = [f"target-{number}" for number in range(2, setup.servers + 1)]
     return ["target", *others]
 
 
 def guarded(method: Method) -> Method:
-    """The method. Its errors become Failed, with a sentence for its author."""
+    """The method, with its errors turned into Failed and a sentence for its author."""
 
     def run(world: World, gamma: int) -> None:
         watch_commits(world)
@@ -214,7 +214,7 @@ def guarded(method: Method) -> Method:
         try:
             call_guarded(method, world, gamma)
         except Failed as failed:
-            raise Failed(with_word_on_futures(str(failed))) from failed
+            raise Failed(explain_futures(str(failed))) from failed
         if world.going:
             raise Failed(
                 "Your method ends before the text is complete: does it loop `while "
@@ -225,7 +225,7 @@ def guarded(method: Method) -> Method:
 
 
 def watch_commits(world: World) -> None:
-    """Makes ``world.commit`` report drafts that it is given instead of tokens."""
+    """Makes ``world.commit`` raise BadCall for drafts instead of tokens."""
 
     def commit(tokens: Sequence[int]) -> None:
         tokens = tuple(tokens)
@@ -236,11 +236,11 @@ def watch_commits(world: World) -> None:
             )
         type(world).commit(world, tokens)
 
-    world.commit = commit  # type: ignore[method-assign]  # in this world alone
+    world.commit = commit  # type: ignore[method-assign]  # only in this world
 
 
 def watch_texts(world: World) -> None:
-    """Makes models report drafts that they are given instead of tokens."""
+    """Makes ``world.submit`` raise BadCall for drafts instead of tokens."""
 
     def submit(device: str, op: Operation) -> AnyFuture:
         text = op.text
@@ -251,11 +251,11 @@ def watch_texts(world: World) -> None:
             )
         return type(world).submit(world, device, op)
 
-    world.submit = submit  # type: ignore[method-assign]  # in this world alone
+    world.submit = submit  # type: ignore[method-assign]  # only in this world
 
 
-def with_word_on_futures(problem: str) -> str:
-    """The sentence about an error. It explains a Future if it mentions one."""
+def explain_futures(problem: str) -> str:
+    """``problem``, with an explanation of a Future if it mentions one."""
     if "Future" not in problem:
         return problem
     return (
@@ -264,11 +264,11 @@ def with_word_on_futures(problem: str) -> str:
     )
 
 
-class LosesItsWay(Toy):
-    """A draft that, writing greedily, is never right after a wrong token.
+class NeverRecovers(Toy):
+    """A draft that, when greedy, is never right again after a wrong token.
 
-    A plain toy's tokens depend only on the position. It would often be right after a
-    rejection, too, and a method that keeps those drafts would look faster.
+    A plain toy's tokens depend only on their position. It would often be right again
+    after a rejection, and a method that wrongly keeps those drafts would look faster.
     """
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
@@ -285,8 +285,8 @@ class LosesItsWay(Toy):
 def run_on_clock(
     method: Method, setup: Setup, c: float, temperature: float
 ) -> ClockRun:
-    """A method's long text on the virtual clock, where a target pass takes 1 s."""
-    models: dict[str, Toy] = {"draft": LosesItsWay(CLOCK_ALPHA)}
+    """Runs a method on the virtual clock, where a target pass takes 1 s."""
+    models: dict[str, Toy] = {"draft": NeverRecovers(CLOCK_ALPHA)}
     for name in names_of_targets(setup):
         models[name] = Toy()
     world = Virtual(models, Latency.ratio(c))
@@ -310,7 +310,7 @@ def plain_text(setup: Setup) -> Tokens:
 
 # -- the comparison --------------------------------------------------------------------
 def greedy_difference(behaviour: Behaviour, setup: Setup) -> str | None:
-    """The first difference of a greedy text from the target's."""
+    """The first difference between a greedy text and the target's."""
     for walk, distribution in zip(setup.walks, behaviour.greedy, strict=True):
         (wanted,) = target_distribution(walk, temperature=0.0)
         text = max(distribution, key=distribution.__getitem__)
@@ -323,7 +323,7 @@ def greedy_difference(behaviour: Behaviour, setup: Setup) -> str | None:
 
 
 def clock_difference(behaviour: Behaviour, setup: Setup) -> str | None:
-    """The first difference of the long greedy text from the target's."""
+    """The first difference between the long greedy text and the target's."""
     wanted = plain_text(setup)
     for run in behaviour.clock:
         if run.temperature == 0 and run.text != wanted:
@@ -399,7 +399,7 @@ def _beginnings(distribution: Distribution, length: int) -> Distribution:
 
 
 def _which_token_is_wrong(length: int) -> str:
-    """A sentence, if texts of ``length`` tokens are the shortest that differ."""
+    """A sentence on the first wrong token, which is number ``length``."""
     if length == 1:
         return "token 1 is wrong already."
     if length == 2:

@@ -1,9 +1,9 @@
-"""Does a pair's draft write the same with its KV cache as without?
+"""Checks that a pair's draft writes the same text with its KV cache as without.
 
-No check of a rule shows this: if a cache is cut wrongly the target still corrects every
-token. The text only takes longer, increasingly so as it grows. So the draft writes
-greedily here, along a text of a few hundred tokens. We mislead it in every round so
-that its cache is cut often. Then it writes each window again with an empty cache.
+Checking a rule does not show this: if a cache is cut wrongly, the target still corrects
+every token. Only the speed suffers, more and more as the text grows. So the draft
+writes greedily here, along a text of a few hundred tokens. We mislead it in every round
+so that its cache is cut often. Then it writes each window again with an empty cache.
 
 This does not cover trees, sampling, fuzzy passes, other processes, or batched drafts.
 """
@@ -28,7 +28,7 @@ PROMPT = 'def fib(n):\n    """Return the n-th Fibonacci number, counted from 0."
 TOKENS = 300  # of the text, without the prompt
 GAMMA = 4
 QUARTERS = 4
-LEAST = 8 * GAMMA  # tokens; we do not judge a shorter text
+LEAST = 8 * GAMMA  # tokens; a shorter text is not judged
 CLOSE = 0.01  # the change of a probability that rounding may cause
 ALL_CHANCES = Sampler(temperature=1.0)
 
@@ -43,7 +43,7 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class CheckedPair(Checked):
-    """Whether a draft's cache leaves its tokens unchanged, as ``is_lossless``.
+    """The answer for a pair: ``is_lossless`` if the cache leaves the tokens unchanged.
 
     acceptance  the share of tested drafts that the target accepts, in each quarter of
                 the text in order; () for a short text
@@ -73,7 +73,7 @@ class CheckedPair(Checked):
 
 
 def check_pair(pair: Pair, seconds: float = 30.0) -> CheckedPair:
-    """Whether a pair's draft writes the same with its KV cache as without.
+    """Checks that a pair's draft writes the same text with its KV cache as without.
 
     Raises BadValue if the draft has no cache, or needs the target's features.
     """
@@ -105,7 +105,7 @@ def check_draft(
     seconds: float = 30.0,
     mask: int | None = None,
 ) -> CheckedPair:
-    """Whether ``draft`` writes ``tokens`` after ``prompt`` the same with its cache.
+    """Checks that ``draft`` writes the same with its cache, over a text of ``tokens``.
 
     ``mask``: for a draft that writes all tokens in one pass; see ``Propose``.
     """
@@ -129,7 +129,7 @@ def check_draft(
     if problem is None and fed > writer.needed:
         problem = (
             f"The draft's passes were fed {fed:,} tokens, but {writer.needed:,} would "
-            "be enough: its cache keeps too little. This costs time, not tokens."
+            "have been enough: its cache keeps too little. This costs time, not tokens."
         )
     written = len(text) - len(prompt)
     return CheckedPair(
@@ -144,7 +144,7 @@ def check_draft(
 
 
 def _acceptance(rounds: Sequence[tuple[int, int]], written: int) -> tuple[float, ...]:
-    """The share of tested drafts that was accepted, in each quarter of the text."""
+    """The share of tested drafts that were accepted, in each quarter of the text."""
     accepted, tested = np.zeros(QUARTERS), np.zeros(QUARTERS)
     for begins, right in rounds:
         quarter = begins * QUARTERS // written
@@ -199,10 +199,10 @@ def _first_difference(
         rows = np.asarray(draft.rows(text + fed, GAMMA - 1, ALL_CHANCES))
         off = np.abs(rows[np.arange(GAMMA), tokens] - chances)
         if off.max() > CLOSE:
-            place = int(off.argmax())
+            worst = int(off.argmax())
             return (
-                f"After {len(text) + place} tokens the draft writes {tokens[place]} "
-                f"with probability {chances[place]:.4f}; without a cache it is "
-                f"{rows[place, tokens[place]]:.4f}."
+                f"After {len(text) + worst} tokens, the draft writes {tokens[worst]} "
+                f"with probability {chances[worst]:.4f}; without a cache it is "
+                f"{rows[worst, tokens[worst]]:.4f}."
             ), number + 1
     return None, len(windows)

@@ -1,8 +1,8 @@
-"""Whether a rule draws its own random numbers: drawing advances a generator.
+"""Detects a rule that draws its own random numbers, since drawing advances a generator.
 
 We watch the global generators of ``random``, numpy and PyTorch, and those that the
-rule's code can reach by a global name, a closure, a default or an attribute. We do not
-see a generator that the rule creates inside.
+rule's code can reach by a global name, a closure, a default or an attribute. A
+generator that the rule creates itself goes unnoticed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The answer of ``check``, as numbers and as sentences."""
+"""The answer from ``check``, as numbers and as sentences."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 HEADINGS = {True: "Lossless.", False: "Not lossless.", None: "Not judged."}
 NOTHING_FOUND = "No error was found, by sampling."
-NOTHING_YET = "No error was found, but not every outcome was walked."
+NOTHING_YET = "No error was found, but not every outcome was enumerated."
 
 
 class Rate(NamedTuple):
-    """The mean yield of a pass over some cases, and the highest possible.
+    """The mean yield of a pass over several cases, and the highest possible.
 
-    value   the rule's
-    unit    such as "tokens a pass"
-    best    the highest possible value, by kind of rule
+    value   the rule's mean yield
+    unit    such as "tokens per pass"
+    best    the highest possible mean yield, by kind of rule
     """
 
     value: float
@@ -34,16 +34,17 @@ class Rate(NamedTuple):
 class Checked:
     """Whether a rule or a method is lossless, and how we know.
 
-    is_lossless          None if it could not be run, and if sampling, or a walk that
-                         ran out of time, found no error: that proves nothing
+    is_lossless          None if it could not be run; also if no error was found, but
+                         only by sampling or by enumerating a part, which proves nothing
     problem              the smallest text that shows an error, or why it was not run
-    how                  "walked": over every outcome; "walked in part": as far as time
-                         allowed; "sampled": by many runs; "not run"
-    scope                what was walked, or the number of runs
+    how                  "walked": every outcome was enumerated; "walked in part": as
+                         many as time allowed; "sampled": it was run many times; or
+                         "not run"
+    scope                what was enumerated, or the number of runs
     largest_error        in the probability of any event, in any case; for a sampled
                          answer the largest difference seen, noise included
-    would_find           for a sampled answer: the error that it finds 95 times in 100
-    mistake              a known mistake that behaves the same; "" without one
+    would_find           for a sampled answer, the error that it finds 95 times in 100
+    mistake              the known mistake that behaves the same; "" if there is none
     question             a hint at the mistake
     is_lossless_greedy   whether it is lossless with deterministic models
     rate                 tokens per pass, and the highest possible
@@ -69,7 +70,7 @@ class Checked:
 
     @property
     def heading(self) -> str:
-        """The answer in a word or two."""
+        """The verdict in a word or two."""
         if self.how == "sampled" and not self.problem:
             return NOTHING_FOUND
         if self.how == "walked in part" and not self.problem:
@@ -78,33 +79,33 @@ class Checked:
 
     @property
     def sentences(self) -> list[str]:
-        """Everything that we know, the most important first."""
-        said = [self.heading]
+        """The whole answer, the most important sentence first."""
+        parts = [self.heading]
         if self.problem:
-            said.append(self.problem)
+            parts.append(self.problem)
         if self.is_lossless is False and self.how == "sampled":
-            said.append(f"The largest difference is {self.largest_error:.2g}.")
+            parts.append(f"The largest difference is {self.largest_error:.2g}.")
         elif self.is_lossless is False and self.largest_error > 0:
-            said.append(
+            parts.append(
                 f"The probability of some event is off by {self.largest_error:.2g}."
             )
         if self.mistake:
-            said.append(f"It behaves like a known mistake, {self.mistake!r}.")
+            parts.append(f"It behaves like a known mistake, {self.mistake!r}.")
         if self.question:
-            said.append(self.question)
+            parts.append(self.question)
         if self.is_lossless is False and self.is_lossless_greedy:
-            said.append("With deterministic models it is lossless.")
+            parts.append("With deterministic models it is lossless.")
         if self.scope:
-            said.append(self.scope)
+            parts.append(self.scope)
         if self.would_find is not None:
-            said.append(
-                f"An error of {self.would_find:.2g} in the probability of a token, or "
-                "of all tokens that the target finds likelier than the draft, is found "
-                "in 95 of 100 such checks."
+            parts.append(
+                f"Of 100 such checks, 95 find an error of {self.would_find:.2g} in the "
+                "probability of a token, or in the total probability of the tokens "
+                "that the target finds likelier than the draft does."
             )
         if self.rate is not None:
-            said.append(str(self.rate))
-        return [*said, *self.notes]
+            parts.append(str(self.rate))
+        return [*parts, *self.notes]
 
     def __repr__(self) -> str:
         return "\n".join([*self.sentences, f"It took {self.seconds:.1f} s."])

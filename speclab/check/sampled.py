@@ -1,14 +1,14 @@
-"""A sampled answer, for rules whose outcomes we cannot all walk.
+"""Checks a rule by sampling if its outcomes cannot all be enumerated.
 
-These are rules that draw their own random numbers, large vocabularies and long drafts.
-We run such a rule many times and count what it commits. At each position, each token
-should occur as often as the target's rows say, given the tokens committed before it in
-the same run. The same holds for the set of tokens that the target finds likelier than
-the draft does: with a large vocabulary a wrong rule is off there, but hardly at any
-single token. The sum of the differences is a martingale. It stays near 0, and
-Freedman's inequality bounds how far it strays for any number of runs.
+This is for rules that draw their own random numbers, large vocabularies and long
+drafts. We run the rule many times and count what it commits. At each position, each
+token should occur as often as the target's rows predict, given the tokens committed
+before it in the same run. The same holds for the set of tokens that the target finds
+likelier than the draft does: with a large vocabulary, a wrong rule is off for this set
+but hardly for any single token. The sum of the differences is a martingale. It stays
+near 0, and Freedman's inequality bounds how far it strays for any number of runs.
 
-So a reported difference is due to chance in at most 1 check of 10,000. If none is
+So a reported difference is due to chance in at most 1 check in 10,000. If none is
 reported, we know how large an error we would have found.
 """
 
@@ -27,14 +27,14 @@ from speclab.check.calls import call_guarded
 from speclab.check.case import ORDINALS, Array, Case, Rule
 from speclib.core.sampling import Row, Tokens
 
-FALSE_ALARMS = 1e-4  # of all checks of lossless rules
-FOUND = 0.95  # of all checks of rules with an error of the reported size
-SIDE = 1.645  # FOUND of a normal distribution is above its mean - SIDE deviations
+FALSE_ALARMS = 1e-4  # share of lossless rules in which an error is reported
+FOUND = 0.95  # share of the errors of the reported size that are found
+SIDE = 1.645  # mean - SIDE deviations: FOUND of a normal distribution is above it
 RUNS = 20_000
 LEAST_RUNS = 200  # too few to judge below this
 AT_ONCE = 100  # runs between two looks at the clock
 
-# [longest, V + 1]: at each position the tokens, and the event "likelier to the target".
+# [longest, V + 1]: at each position, all tokens and the event "likelier to the target".
 Counts = npt.NDArray[np.float64]
 
 
@@ -44,10 +44,10 @@ class Sampled:
 
     runs         number of runs
     difference   a sentence about a difference beyond chance; None: no such difference
-    error        the largest difference between a share and its expected value
+    error        the largest difference between a frequency and its expected value
     would_find   the error that is found with probability 0.95: in a token's probability
                  or in the total probability of those that the target finds likelier
-    tokens       mean tokens committed per pass
+    tokens       mean number of tokens committed per pass
     tokens_off   half the width of the 95 % confidence interval of ``tokens``
     """
 
@@ -67,7 +67,7 @@ def sample(
     seconds: float = 10.0,
     seed: int = 0,
 ) -> Sampled:
-    """What ``runs`` runs of a rule show, or as many as fit in ``seconds``.
+    """Runs a rule ``runs`` times, or as often as ``seconds`` allow.
 
     Raises Failed if the rule returns something other than tokens.
     """
@@ -106,7 +106,7 @@ def sample(
 
 
 def _rows_after(case: Case[Any], text: Tokens) -> tuple[Row, npt.NDArray[np.bool_]]:
-    """The target's row after a text, and the tokens it finds likelier than the draft.
+    """The target's row after a text, and which tokens it finds likelier than the draft.
 
     If the draft has no row, there are no such tokens.
     """
@@ -148,7 +148,7 @@ def _difference(
     which = "one that the target finds likelier than the draft" if is_event else token
     name = ORDINALS[position] if position < len(ORDINALS) else f"{position + 1}th"
     return (
-        f"In {count:,} runs the {name} token is {which} in a share of "
+        f"In {count:,} runs, the {name} token is {which} with frequency "
         f"{seen[position, token] / count:.4f}; the target model says "
         f"{expected[position, token] / count:.4f}. Chance does not explain that."
     )

@@ -1,18 +1,19 @@
-"""The cases for a rule that tests drafts in a tree.
+"""Test cases for a rule that tests drafts in a tree.
 
 Such a rule is called as ``rule(tokens, parents, q, p, coin)``:
 
     tokens    a list of every node's token; a parent comes before its children
     parents   every node's parent by number, or -1 for the text
     q         [n, V], the row that each node's token was drawn or chosen from; without
-              replacement, its elder siblings have probability 0 in it
+              replacement, the tokens of earlier siblings have probability 0 in it
     p         [n + 1, V], the target's rows: row 0 follows the text, row i + 1 node i
-    coin      coin() gives a new random number in [0, 1)
+    coin      coin() returns a new random number in [0, 1)
 
-and returns the committed tokens: an accepted path down from the text, and one more.
+and returns the committed tokens: an accepted path down from the text, and one more
+token.
 
-The trees of the cases have the shapes below. We enumerate the tokens of all nodes, so
-each node has every possible token in turn:
+The cases have trees of the shapes below, among others. We enumerate all nodes' tokens,
+so each node has every possible token in turn:
 
     two children     text ─┬─ 0        a child and       text ─┬─ 0 ─── 2
                            └─ 1        a grandchild            └─ 1
@@ -38,7 +39,7 @@ from speclab.check.case import (
     drawn_from,
     mean_length,
     random_models,
-    told_the_chances,
+    with_true_q,
 )
 from speclib.core.candidate_tree import depths
 from speclib.core.sampling import Row, Tokens
@@ -55,9 +56,9 @@ class DrawnTree(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeCase(Case[DrawnTree]):
-    """Two models, and the shape of a tree.
+    """A draft and a target model, and the shape of a tree.
 
-    ``put_back``: whether a node may have the token of an elder sibling.
+    ``put_back``: whether a node may have the token of an earlier sibling.
     """
 
     parents: Tokens
@@ -65,7 +66,7 @@ class TreeCase(Case[DrawnTree]):
 
     @property
     def longest(self) -> int:
-        return max(depths(self.parents)) + 2  # a path of nodes, and one token more
+        return max(depths(self.parents)) + 2  # a path of nodes, and one more token
 
     def proposals(self) -> Iterator[tuple[DrawnTree, float]]:
         """Every possible tree, drawn node by node, with its probability."""
@@ -85,14 +86,14 @@ class TreeCase(Case[DrawnTree]):
             yield from self._drawn_on(longer, probability * float(shares[token]))
 
     def _row_of(self, node: int, tokens: Tokens) -> Row:
-        """The row that gives a node's token, without its elder siblings."""
+        """The row from which a node's token is drawn, without earlier siblings'."""
         parent = self.parents[node]
         row = self.draft[self._path(parent, tokens)].copy()
         if self.put_back:
             return row
-        for elder in range(node):
-            if self.parents[elder] == parent:
-                row[tokens[elder]] = 0
+        for earlier in range(node):
+            if self.parents[earlier] == parent:
+                row[tokens[earlier]] = 0
         drawn_from: Row = row / row.sum()
         return drawn_from
 
@@ -123,7 +124,7 @@ class TreeCase(Case[DrawnTree]):
         return list(proposal.tokens), list(self.parents), q, p
 
     def best_rates(self) -> dict[str, float]:
-        rule = told_the_chances(down_a_tree(RIGHT), self.choice)
+        rule = with_true_q(down_a_tree(RIGHT), self.choice)
         return {BY_REMOVAL: mean_length(self.distribution(rule))}
 
 
@@ -142,11 +143,11 @@ TREES = (
 )
 
 
-def _sure_tree(first: int) -> TreeCase:
+def _certain_tree(first: int) -> TreeCase:
     """A tree with a deterministic target, whose first token is ``first``."""
     tree = random_tree(f"greedy: {first} comes first", 3, (-1, -1, 0), seed=16)
     target = {text: np.eye(3)[(len(text) + first) % 3] for text in tree.target}
     return replace(tree, target=target)
 
 
-GREEDY_TREES = tuple(_sure_tree(first) for first in range(3))
+GREEDY_TREES = tuple(_certain_tree(first) for first in range(3))

@@ -1,13 +1,13 @@
-"""What can this machine run, and what does it lack for the rest?
+"""Shows what this machine can run, and what it lacks for the papers' pairs.
 
 the machine, check by check           ->  machine_checks
-every pair of the papers, in memory   ->  pair_report
+the memory that each pair needs       ->  pair_report
 both, as tables or as JSON            ->  report, show
 
 Nothing is downloaded, and no weights are read.
 """
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = (
     "report",
     "show",

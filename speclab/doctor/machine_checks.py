@@ -1,7 +1,7 @@
-"""What this machine has: versions, processors, memory, network, measured numbers.
+"""Checks this machine: versions, processors, memory, network, measured numbers.
 
-Each check is one line: what was examined, what was found, whether that is enough, and
-what to do if not.
+A check states what was examined, what was found, whether that is enough, and what to do
+if it is not.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ State = Literal["yes", "differs", "no"]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was examined.
+    """One requirement that was examined.
 
-    name    of the thing
+    name    of the requirement
     found   what the machine has, in words
     state   "yes"; "differs" if it may work but differs from what we tested; or "no"
-    advice  what to do if the state is not "yes"
+    advice  what to do unless the state is "yes"
     """
 
     name: str
@@ -52,7 +52,7 @@ class Check:
 
 
 def check_machine(hub_is_silent: str, default_reason: str) -> list[Check]:
-    """Every check, in the order in which they are shown.
+    """All checks, in the order in which they are shown.
 
     hub_is_silent: see ``why_hub_is_out_of_reach``. default_reason: see
     ``why_default_cannot_run``.
@@ -65,8 +65,8 @@ def check_machine(hub_is_silent: str, default_reason: str) -> list[Check]:
         _cores(),
         Check("memory", room),
         *_gpus(),
-        _extra("llama.cpp", EXTRA, "drafts of DuoDecoding are torch's; make llamacpp"),
-        _extra("Ray", ("ray",), "only world='cluster' needs it; make cluster"),
+        _extra("llama.cpp", EXTRA, "or DuoDecoding drafts in torch: make llamacpp"),
+        _extra("Ray", ("ray",), "only world='cluster' needs it: make cluster"),
         _embedded_models(),
         _disk(),
         _hub(hub_is_silent),
@@ -88,7 +88,7 @@ def why_default_cannot_run() -> str:
 
 
 def _measured(reason: str) -> Check:
-    """Whether numbers can be measured; paper and virtual ones need no model."""
+    """Whether numbers can be measured; paper and virtual numbers need no model."""
     if reason:
         return Check("measured numbers", reason, "no", "see the checks above")
     return Check("measured numbers", f"{DEFAULT_PAIR}, in real processes")
@@ -104,7 +104,7 @@ def _python() -> Check:
 
 
 def _packages() -> Iterator[Check]:
-    """Each numerical library, and whether its version is the pinned one."""
+    """Each numerical library, and whether its version is the pinned version."""
     pins = read_pins()
     for package in (*MODEL_PACKAGES, "numpy"):
         installed = machine_facts.version_of(package)
@@ -112,7 +112,7 @@ def _packages() -> Iterator[Check]:
         if not installed:
             yield Check(package, "not installed", "no", how_to_install("models"))
             continue
-        # torch's builds differ after the plus sign: 2.13.0+cpu
+        # Builds of torch differ after the plus sign: 2.13.0+cpu
         if installed.split("+")[0] == pinned:
             yield Check(package, installed)
         else:
@@ -144,7 +144,7 @@ def _embedded_models() -> Check:
         return Check("embedded models", str(error), "no", zoo.HOW_TO_GET)
     if not names:
         return Check("embedded models", "none", "no", zoo.HOW_TO_GET)
-    return Check("embedded models", f"{len(names)}, as their checksums say")
+    return Check("embedded models", f"{len(names)}, with the right checksums")
 
 
 # -- hardware --------------------------------------------------------------------------
@@ -158,10 +158,10 @@ def _cores() -> Check:
 
 
 def _gpus() -> Iterator[Check]:
-    """The GPUs that the driver knows, and whether torch can use them."""
+    """The GPUs that the driver finds, and whether torch can use them."""
     found = machine.gpus()
     if not found:
-        advice = "pairs with places cuda:N cannot run; everything embedded can"
+        advice = "pairs placed on cuda:N cannot run; all embedded pairs can"
         yield Check("GPUs", "none", "differs", advice)
         return
     for number, gpu in enumerate(found):
@@ -174,7 +174,7 @@ def _gpus() -> Iterator[Check]:
 
 # -- disk and network ------------------------------------------------------------------
 def _disk() -> Check:
-    """Free space where the hub's library would store weights."""
+    """The free space on the disk where the hub's library stores weights."""
     if not is_installed("huggingface_hub"):
         return Check("disk for weights", "the hub's library is not installed", "no")
     from huggingface_hub import constants
@@ -194,7 +194,7 @@ def free_disk(folder: Path) -> int:
 def _hub(hub_is_silent: str) -> Check:
     if not hub_is_silent:
         return Check("hub of models", "answers")
-    advice = "what is not in the cache cannot be downloaded"
+    advice = "models that are not in the cache cannot be downloaded"
     return Check("hub of models", hub_is_silent, "differs", advice)
 
 

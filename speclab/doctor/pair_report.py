@@ -1,4 +1,4 @@
-"""The memory that each of the papers' pairs needs, and what this machine lacks for it.
+"""Reports the memory that each of the papers' pairs needs, and what this machine lacks.
 
 The pairs are in ``data/pairs/hub``: the papers' own models, by their ids on the hub. If
 a model is not on this machine, its size comes from ``data/shapes``. A missing GPU is
@@ -25,13 +25,13 @@ from speclib.paths import DATA
 class PairReport:
     """What one pair needs, and whether it can run here.
 
-    name             under data/pairs
-    stands_for       its models, as the paper calls them
+    name             its file under data/pairs
+    stands_for       the paper's names for its models
     paper            the paper that uses the pair
     parts            the memory used at each place
     gpus             number of GPUs
     missing          what this machine lacks to run it; empty if nothing
-    without_weights  the pair of the same shapes that needs no weights; empty if none
+    without_weights  the pair with the same shapes but no weights; empty if none
     """
 
     name: str
@@ -44,9 +44,9 @@ class PairReport:
 
 
 def report_pairs(dtype: str, length: int, hub_is_silent: str) -> list[PairReport]:
-    """A report for every pair under ``data/pairs/hub``.
+    """Reports every pair under ``data/pairs/hub``.
 
-    dtype: see ``models.loading``. length: tokens of the text whose KV cache is counted.
+    dtype: see ``models.loading``. length: tokens in the text whose KV cache is counted.
     hub_is_silent: why nothing can be downloaded; empty if the hub answers.
     """
     shape_pairs = names_under(DATA / "pairs" / "shape")
@@ -60,7 +60,7 @@ def report_pairs(dtype: str, length: int, hub_is_silent: str) -> list[PairReport
         except SpeclibError as error:
             held, missing = [], [str(error)]
         if hub_is_silent and missing:
-            missing.append(f"a way to the hub ({hub_is_silent})")
+            missing.append(f"access to the hub ({hub_is_silent})")
         places = {use.place for use in held}
         report = PairReport(
             name=pair.name,
@@ -78,7 +78,7 @@ def report_pairs(dtype: str, length: int, hub_is_silent: str) -> list[PairReport
 def _estimate(
     pair: Pair, dtype: str, length: int, free: Mapping[str, int]
 ) -> list[MemoryUse]:
-    """The memory used at each place, on missing GPUs too."""
+    """The memory used at each place, including missing GPUs."""
     roles: tuple[Role, ...] = ("draft", "target")
     configs = {role: published(pair.model(role).model) for role in roles}
     place = pair.place.on_machine_with(gpus.count())
@@ -87,12 +87,12 @@ def _estimate(
 
 
 def _lacking_memory(held: list[MemoryUse], free: Mapping[str, int]) -> Iterator[str]:
-    """The GPUs and the memory that this machine lacks, in words."""
+    """The missing GPUs and the missing memory, in words."""
     needed = preflight.needed_memory(held)
     wanted = [memory for memory in needed if memory.startswith("cuda")]
     here = [memory for memory in wanted if memory in free]
     if len(here) < len(wanted):
-        yield f"{len(wanted)} GPUs, of which {len(here)} are here"
+        yield f"{len(wanted)} GPUs, and only {len(here)} are here"
     for memory, size in needed.items():
         room = free.get(memory, preflight.ASSUMED_GPU)
         if size > room:
@@ -100,7 +100,7 @@ def _lacking_memory(held: list[MemoryUse], free: Mapping[str, int]) -> Iterator[
 
 
 def _lacking_weights(pair: Pair) -> Iterator[str]:
-    """The weights that are not on this machine, in words."""
+    """The missing weights, in words."""
     for model in dict.fromkeys((pair.target.model, pair.draft.model)):
         if not _is_here(model):
             shape = shape_of(model)

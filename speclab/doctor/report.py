@@ -1,7 +1,4 @@
-"""The doctor's findings in one value.
-
-``examine_machine`` collects them, ``as_json`` writes them for programs.
-"""
+"""The doctor's report: ``examine_machine`` collects it, and ``as_json`` prints it."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ class Report:
     checks        what it has
     pairs         what the papers' pairs need, and what this machine lacks
     dtype         of the weights and the KV cache counted for the pairs
-    length        tokens of the text whose KV cache is counted
+    length        tokens in the text whose KV cache is counted
     pairs_reason  why the pairs were not examined; empty if they were
     runs_default  whether the embedded default can run
     """
@@ -64,5 +61,5 @@ def examine_machine(dtype: str = "bfloat16", length: Count = 4096) -> Report:
 
 
 def as_json(report: Report) -> str:
-    """The report for programs: sizes in bytes."""
+    """The report as JSON for other programs, with sizes in bytes."""
     return json.dumps(asdict(report), indent=2)

@@ -1,7 +1,4 @@
-"""The doctor's report as tables in a terminal.
-
-Knows only the report.
-"""
+"""Shows the doctor's report as tables in a terminal."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ def _checks_table(title: str, checks: Iterable[Check]) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("what", no_wrap=True)
     table.add_column("found", overflow="fold")
-    table.add_column("will do", no_wrap=True)
+    table.add_column("ok", no_wrap=True)
     table.add_column("what to do", overflow="fold")
     for check in checks:
         state = f"[{COLOURS[check.state]}]{check.state}[/]"
@@ -47,8 +44,8 @@ def _checks_table(title: str, checks: Iterable[Check]) -> Table:
 
 def _show_pairs(report: Report, console: Console) -> None:
     title = (
-        f"The papers' pairs in {report.dtype}: GB of weights + GB of the KV cache of a "
-        f"text of {report.length:,} tokens"
+        f"The papers' pairs in {report.dtype}: GB of weights + GB of KV cache for "
+        f"{report.length:,} tokens"
     )
     table = Table(title=title, title_justify="left", show_lines=True)
     table.add_column("what would run where", overflow="fold", ratio=3)
@@ -58,14 +55,14 @@ def _show_pairs(report: Report, console: Console) -> None:
         table.add_row("\n".join(_layout(pair)), "\n".join(missing))
     console.print(table)
     console.print(
-        f"A GB is 1e9 bytes. For GPUs that are not here, {ASSUMED_GPU / GB:.0f} GB are "
-        "assumed. Activations are not counted. A pair under shape/ has the exact "
-        "shapes of the models, as dilated embedded ones: it measures times, not text."
+        f"A GB is 1e9 bytes. A missing GPU is assumed to have {ASSUMED_GPU / GB:.0f} "
+        "GB. Activations are not counted. A pair under shape/ dilates embedded models "
+        "to the exact shapes: its times are meaningful, its texts are not."
     )
 
 
 def _layout(pair: PairReport) -> list[str]:
-    """The models on each device, a line per device."""
+    """The models on each device, one line per device."""
     lines = [f"[bold]{pair.name}[/]", f"{pair.paper}: {escape(pair.stands_for)}"]
     for device in dict.fromkeys(use.device for use in pair.parts):
         uses = [use for use in pair.parts if use.device == device]

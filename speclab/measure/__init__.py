@@ -1,8 +1,8 @@
-"""Measuring: runs cells on this machine; every run leaves a row.
+"""Measures cells on this machine; every run leaves a row.
 
-``measure`` works through a list of steps. Measured cells run real models, emulated
+``measure`` works through a list of steps. Measured cells run real models, and emulated
 cells run toys that take a latency file's times. ``fit`` sizes a stand-in's draft for
-this machine. This room knows no papers, and computes none of their tables' numbers.
+this machine. This room does not import ``papers``, which computes numbers from rows.
 """
 
 # The door: what other rooms may import. The rest is private to this room.

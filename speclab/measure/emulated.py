@@ -1,8 +1,9 @@
 """Emulated cells: toys in worker processes that take a latency file's times.
 
-The toys, the keyed random numbers and the windows are the virtual cell's, so a method
-makes the same decisions. Its time over the virtual one is the cost of real processes,
-messages and verification. Devices sleep, so several requests run in parallel.
+The toys, the keyed random numbers and the windows are those of the virtual cell, so a
+method makes the same decisions. The ratio of its time to the virtual time shows the
+cost of real processes, messages and verification. Devices sleep, so several requests
+run in parallel.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from . import other_load
 from .measurement import Group, Measurement, Window, grouped
 
 AT_ONCE = 16  # devices; on two idle cores, within 3 % of the virtual clock
-SETTLED_ON = 96  # virtual requests, which cost next to nothing
+SEARCH_REQUESTS = 96  # virtual requests, which cost next to nothing
 
 
 class EmulatedCell(NamedTuple):
-    """A cell whose window and settings are settled; ``toys`` has the numbers."""
+    """A cell with a chosen window and settings, which ``toys`` contains."""
 
     name: str
     key: RowKey
@@ -41,7 +42,7 @@ class EmulatedCell(NamedTuple):
 
 
 class Requests(NamedTuple):
-    """The same request with a baseline, and then with the cells compared with it."""
+    """One request, to run with a baseline and then with the cells compared with it."""
 
     number: int
     baseline: EmulatedCell
@@ -49,21 +50,21 @@ class Requests(NamedTuple):
 
     @property
     def where(self) -> str:
-        """Distinguishes these runs from others that begin at the same moment."""
+        """A name that tells these runs from others that begin at the same moment."""
         key = self.baseline.key
         rate = self.cells[0].key.rate if self.cells else key.rate
         return " ".join([key.on, rate, "over", key.method, key.window]).strip()
 
     @property
     def devices(self) -> int:
-        """The most worker processes at a time: a draft and its targets."""
+        """The largest number of worker processes at a time: a draft and its targets."""
         return 1 + max(cell.toys.servers for cell in (self.baseline, *self.cells))
 
 
 def emulate_cells(
     specs: list[EmulatedSpec], prompts: int, measurement: Measurement
 ) -> None:
-    """Brings emulated cells to ``prompts`` requests each."""
+    """Runs emulated cells until each has rows for ``prompts`` requests."""
     requests: dict[tuple[RowKey, float, int], Requests] = {}
     for spec in specs:
         numbers = measurement.missing(spec, prompts)
@@ -86,8 +87,8 @@ def emulate_cells(
 
 
 def _settled(spec: EmulatedSpec) -> EmulatedCell:
-    """A cell with the window and the settings that the virtual clock chooses."""
-    settled = settle(spec.changed(requests=SETTLED_ON))
+    """The cell with the window and settings chosen on the virtual clock."""
+    settled = settle(spec.changed(requests=SEARCH_REQUESTS))
     gamma = settled.spec.gamma
     assert not isinstance(gamma, str | tuple)  # it is settled
     window = Window(gamma, settled.how)
@@ -100,7 +101,7 @@ def _run_side_by_side(
 ) -> None:
     """Runs requests, ``at_once`` at a time.
 
-    An interrupt stops all of them at their next commit.
+    An interrupt stops each at its next commit.
     """
     interrupted = threading.Event()
     with ThreadPoolExecutor(at_once) as threads:
@@ -149,7 +150,7 @@ def trace_request(
 ) -> Trace:
     """Runs one request in worker processes that take the latency file's times.
 
-    ``on_commit`` is called with the tokens of every commit.
+    ``on_commit`` is called with each commit's tokens.
     """
     toy_settings = cell.toy_settings(request)
     pair = Pair(

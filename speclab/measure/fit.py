@@ -1,13 +1,14 @@
-"""Fits a stand-in to this machine: sizes its draft until c is the paper's.
+"""Fits a stand-in to this machine: sizes its draft until c matches the paper's.
 
 With the same two shapes, c = t_target / t_draft differs from machine to machine.
-Dilation keeps a model's function in any shape (``speclib.models.dilate``), so the draft
-can get another shape and no token changes. We change its number of layers, and then
-their ffn for the rest. The target, and so plain decoding, stays the same.
+Dilation keeps a model's function in any shape (``speclib.models.dilate``), so we can
+change the draft's shape without changing any token. We change its number of layers, and
+then the width of their ffn to close the remaining gap. The target, and so plain
+decoding, stays the same.
 
 The search assumes that a draft pass costs what its weights cost, plus a constant. It
-measures c, scales the cost by measured over wanted c, and repeats. The result is stored
-in `.cache/runs/fitted.json`, next to the machine's rows.
+measures c, scales the cost by the measured c over the wanted c, and repeats. The result
+is stored in `.cache/runs/fitted.json`, next to the machine's rows.
 """
 
 from __future__ import annotations
@@ -40,16 +41,17 @@ MOST_TRIES = 4
 TEXT = (1,) * 16
 WARM_UP = 3  # trials that don't count; the first one includes the prefill
 TRIALS = 24
-CHANNELS = 32  # an ffn is a multiple of this
+CHANNELS = 32  # the width of an ffn is a multiple of this
 
-# The cost of a pass and of a layer beyond reading weights, in weights: from six pairs
-# on one core of a Xeon, in float32. If they are wrong, the search takes longer.
+# What a pass and a layer cost in addition to reading their weights, counted in weights.
+# Measured with six pairs on one core of a Xeon, in float32. If they are wrong, the
+# search takes longer.
 PASS = 5e6
 LAYER = 1e6
 
 
 class Shape(NamedTuple):
-    """A model's layers, width, heads and ffn, as in a pair file."""
+    """A model's layers, width, heads and ffn width, as in a pair file."""
 
     layers: int
     width: int
@@ -58,16 +60,16 @@ class Shape(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """The cost of a pass, in weights."""
+        """The cost of a pass, counted in weights."""
         return PASS + self.layers * self._cost_of_layer(self.ffn)
 
     def _cost_of_layer(self, ffn: float) -> float:
         return LAYER + 4 * self.width**2 + 3 * self.width * ffn
 
     def at_cost(self, cost: float, least: Shape) -> Shape:
-        """The shape of about this cost whose layers are most similar to this shape's.
+        """The shape of about this cost whose layers are most like this shape's.
 
-        It has at least the layers and the ffn of ``least``.
+        It has at least as many layers, and as wide an ffn, as ``least``.
         """
         layers = round((cost - PASS) / self._cost_of_layer(self.ffn))
         layers = max(layers, least.layers)
@@ -78,11 +80,12 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True)
 class Fitted:
-    """A pair's draft on this machine.
+    """A pair's draft, fitted to this machine.
 
-    shape   the draft's shape; ``file``: its shape in the pair's file
-    wanted  c of the pair's latency file
-    c       as measured with this shape: a median, between ``low`` and ``high``, the
+    file    the draft's shape in the pair's file
+    shape   its fitted shape
+    wanted  c according to the pair's latency file
+    c       the median measured with the fitted shape; ``low`` and ``high`` are the
             smallest and the largest ratio
     date    when it was measured
     """
@@ -104,7 +107,7 @@ class Fitted:
 
 
 def trained_shape(pair: Pair) -> Shape:
-    """The shape in which a pair's draft was trained; dilation gives no smaller one."""
+    """The shape in which a pair's draft was trained; dilation cannot shrink it."""
     draft = open_pair(pair).draft
     assert isinstance(draft, Checkpoint)
     config = draft.text_config
@@ -119,11 +122,11 @@ def trained_shape(pair: Pair) -> Shape:
 def fit(name: str, dtype: str = "auto") -> Fitted:
     """Sizes the draft of the pair ``name`` for this machine, and stores its shape.
 
-    If the pair's file refers to another pair's fit, that pair is fitted. Raises
-    BadValue for a pair whose file does not ask for a fit.
+    If the pair's file refers to another pair's fit, that pair is fitted instead. Raises
+    BadValue for a pair whose file does not request a fit.
     """
     pair = _reference(name)
-    file, wanted = _asked(pair)
+    file, wanted = _requested(pair)
     least = trained_shape(pair)
 
     def measure(shape: Shape) -> CostRatio:
@@ -139,18 +142,18 @@ def fit(name: str, dtype: str = "auto") -> Fitted:
 
 
 def fitted_pair(name: str, dtype: str = "auto") -> Pair:
-    """The pair with the draft fitted here; if there is none, as in its file."""
+    """The pair with the draft fitted here, or as in its file if there is no fit."""
     pair, fitted = load_pair(name), _fitted(name, dtype)
     return pair if fitted is None else pair.with_draft_shape(fitted.shape)
 
 
 def needs_fit(name: str, dtype: str = "auto") -> bool:
-    """Whether a pair asks for a fit that this machine does not have yet."""
+    """Whether a pair requires a fit that this machine does not have yet."""
     return bool(load_pair(name).fitted) and _fitted(name, dtype) is None
 
 
 def describe(name: str, dtype: str = "auto") -> str:
-    """The fitted draft in words; "" if there is none."""
+    """The fitted draft in words; "" if there is no fit."""
     fitted = _fitted(name, dtype)
     return "" if fitted is None else str(fitted)
 
@@ -161,7 +164,7 @@ def search(
     """The shape whose measured c is nearest to ``wanted``, after at most four tries.
 
     ``file`` is tried first. ``least``: the trained model's shape, a lower bound.
-    ``measure``: returns c with a draft of the given shape.
+    ``measure(shape)`` returns c with a draft of that shape.
     """
     tried: dict[Shape, CostRatio] = {}
 
@@ -181,7 +184,7 @@ def search(
 
 
 def _measure_c(pair: Pair, wanted: float, dtype: str) -> CostRatio:
-    """c from trials: a target pass, in parallel with draft passes of equal length."""
+    """Measures c in trials of a target pass in parallel with about c draft passes."""
     drafted = gamma_at("auto", wanted)
     operations = {"draft": Propose(TEXT, drafted), "target": Score(TEXT)}
     with Processes(pair, dtype=dtype) as world:
@@ -196,16 +199,16 @@ def _measure_c(pair: Pair, wanted: float, dtype: str) -> CostRatio:
 
 
 def _reference(name: str) -> Pair:
-    """The pair to fit: this one, or the one whose fit its file refers to."""
+    """The pair to fit: the pair itself, or another whose fit its file refers to."""
     pair = load_pair(name)
     return load_pair(pair.fitted) if isinstance(pair.fitted, str) else pair
 
 
-def _asked(pair: Pair) -> tuple[Shape, float]:
+def _requested(pair: Pair) -> tuple[Shape, float]:
     """The draft's shape in a fitted pair's file, and the wanted c."""
     if pair.fitted is not True or pair.latency is None or pair.draft.shape is None:
         raise BadValue(
-            f"pair {pair.name!r} does not ask for a fit: give its file "
+            f"pair {pair.name!r} does not request a fit: its file needs "
             "`fitted = true`, a latency, which sets the wanted c, and a draft with a "
             "shape"
         )
@@ -214,14 +217,14 @@ def _asked(pair: Pair) -> tuple[Shape, float]:
 
 # -- what is stored --------------------------------------------------------------------
 def _fitted(name: str, dtype: str) -> Fitted | None:
-    """The fit on this machine, unless the pair's file or latency has changed since."""
+    """This machine's fit, unless the pair's file or latency has changed since."""
     pair = _reference(name)
     stored = _stored().get(_key(pair, dtype))
     if stored is None or not pair.fitted:
         return None
     file, shape = Shape(*stored["file"]), Shape(*stored["shape"])
     fitted = Fitted(**(stored | {"file": file, "shape": shape}))
-    return fitted if (fitted.file, fitted.wanted) == _asked(pair) else None
+    return fitted if (fitted.file, fitted.wanted) == _requested(pair) else None
 
 
 def _stored() -> dict[str, dict[str, Any]]:

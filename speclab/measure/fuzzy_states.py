@@ -1,4 +1,4 @@
-"""The similarity of states in a fuzzy and in an exact forward pass, layer by layer."""
+"""Compares the states in a fuzzy and in an exact forward pass, layer by layer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def compare_states(
     before the rotation, which changes no cosine), and its output. Both passes cover the
     whole text, and the fuzzy one reads fuzzy keys.
 
-    Source: EasySpec, Table 5, which does not say over which layers or with which keys.
+    Source: EasySpec, Table 5, which does not state over which layers or with which
+    keys.
     """
     check(network)
     batch = torch.tensor([list(ids)], device=network.device)

@@ -1,6 +1,6 @@
-"""The similarity of fuzzy and exact states, for any model.
+"""Computes the similarity of fuzzy and exact states, for any model.
 
-Imports torch only to compute: see ``fuzzy_states``.
+Torch is imported only for the computation, in ``fuzzy_states``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ def similarities(
 ) -> Similarities:
     """Compare exact and fuzzy states of a model by cosine similarity, layer by layer.
 
-    model   a pair, whose draft is used as it was trained (layers added by dilation tell
-            nothing); or zoo/<name>, a folder, or the hub id of a Llama, Qwen2 or Qwen3
+    model   a pair, whose draft is used as it was trained (layers added by dilation are
+            not informative); or zoo/<name>, a folder, or the hub id of a Llama, Qwen2
+            or Qwen3 model
     texts   similarities are averaged over all their positions
     lp      layers per group
     device  where to compute, "cpu" or "cuda:0"; None: the first place of the pair's

@@ -2,7 +2,7 @@
 
     measure([Step(main_tables, prompts=1), Step(main_tables, prompts=8), ...], deadline)
 
-Every run leaves a row (``speclab.runs.rows``) when it ends. Runs that have their rows
+Every run leaves a row when it ends (see ``speclab.runs.rows``). Runs that have a row
 are not repeated, so a second call continues where the first one stopped.
 """
 
@@ -23,7 +23,7 @@ from .values import measure_values
 
 
 class Step(NamedTuple):
-    """Emulated and measured cells to bring to ``prompts`` prompts each."""
+    """Emulated and measured cells to run on their first ``prompts`` prompts."""
 
     specs: tuple[Spec, ...]
     prompts: int
@@ -34,11 +34,11 @@ def measure(
     deadline: float | None = None,
     say: Callable[[str], object] = lambda line: None,
 ) -> dict[Spec | ValuesStep, str]:
-    """Works through the steps in order, and runs what has no rows yet.
+    """Works through the steps in order, and runs everything that has no rows yet.
 
-    deadline  on the clock of ``time.monotonic``; None: none. The current run is
+    deadline  on the clock of ``time.monotonic``; None: no deadline. The current run is
               finished.
-    say       gets a line when something begins
+    say       called with a line of text when something begins
 
     Returns why cells failed; the others are measured anyway. Raises SpeclibError if
     rows are damaged or cannot be written.

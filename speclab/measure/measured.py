@@ -7,9 +7,9 @@ On each prompt plain decoding runs first, then every method in rotating order:
     prompt 2    plain   dsi   pearl   speculative
 
 If the machine slows down, it slows all of them. Plain decoding comes first, since a row
-is useless without its baseline: interrupting a measurement then loses only the current
-run. All settings are warmed up before. Cells that end up with the same method and
-window share a run. A row says where its output first differs from plain decoding's.
+is useless without its baseline: so interrupting a measurement loses only the current
+run. All settings are warmed up beforehand. Cells that end up with the same method and
+window share a run. A row records where its output first differs from plain decoding's.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def measure_cells(
     workers: OpenWorkers,
     measurement: Measurement,
 ) -> None:
-    """Brings measured cells to ``prompts`` prompts each."""
+    """Runs measured cells until each has rows for ``prompts`` prompts."""
     unfinished = [spec for spec in specs if measurement.missing(spec, prompts)]
     pools = grouped(unfinished, lambda spec: spec.worker_pool)
-    for pool in sorted(pools, key=workers.are_of, reverse=True):  # the open one first
+    for pool in sorted(pools, key=workers.has_open, reverse=True):  # the open one first
         if measurement.is_over:
             return
         try:
@@ -64,19 +64,19 @@ class Turns:
         self._windows = {self._plain: Window(None)}
 
     def run(self, prompts: int) -> None:
-        """Brings the cells to ``prompts`` prompts each."""
+        """Runs the cells until each has rows for ``prompts`` prompts."""
         try:
-            asked = self._load_prompts(prompts)
+            loaded = self._load_prompts(prompts)
         except Exception as error:
             self._measurement.fail(map(key_of, self._cells), error)
             return
         for cell in self._cells:
             if not self._measurement.is_over:
-                self._prepare(cell, asked[0])
+                self._prepare(cell, loaded[0])
         for number in range(prompts):
             cells = [cell for cell in self._cells if self._lacks(cell, number)]
             if cells and not self._measurement.is_over:
-                self._take_turns(number, asked[number], cells)
+                self._take_turns(number, loaded[number], cells)
 
     def _lacks(self, cell: MeasuredSpec, number: int) -> bool:
         return number in self._measurement.missing(cell, number + 1)
@@ -87,7 +87,7 @@ class Turns:
         return load_prompts(task, self._plain.length, count, tokenizer)
 
     def _prepare(self, cell: MeasuredSpec, prompt: Prompt | Turn) -> None:
-        """Warms up for a cell and settles its window, or notes why that fails."""
+        """Warms up for a cell and chooses its window, or records why that fails."""
         assert not isinstance(prompt, Turn)  # a task's first prompt never is
         try:
             self._opened.warm_up(cell, prompt)
@@ -97,21 +97,21 @@ class Turns:
             self._measurement.fail([key_of(cell)], error)
 
     def _run_of(self, cell: MeasuredSpec) -> MeasuredSpec:
-        """The run for a cell; cells that end up with the same window share it."""
+        """The run for a cell, shared with cells that end up with the same window."""
         gamma = self._windows[cell].gamma
         has_tail = cell.with_tail and gamma is not None
         return cell.changed(gamma=gamma, requests=1, with_tail=has_tail)
 
     def _take_turns(
-        self, number: int, asked: Prompt | Turn, cells: list[MeasuredSpec]
+        self, number: int, loaded: Prompt | Turn, cells: list[MeasuredSpec]
     ) -> None:
-        """Runs plain decoding and all cells on a prompt; finished runs append a row.
+        """Runs plain decoding and all cells on a prompt, and appends a row per run.
 
-        If a run fails, so do its cells; if plain decoding fails, all of them do.
+        If a run fails, so do its cells; if plain decoding fails, so do all cells.
         """
         opened = self._opened
         try:
-            prompt = with_replies(opened.world, asked, self._plain, number)
+            prompt = with_replies(opened.world, loaded, self._plain, number)
         except Exception as error:
             self._measurement.fail(map(key_of, cells), error)
             return
@@ -145,7 +145,7 @@ class Turns:
     def _where_it_differs(self, tokens: Tokens, plain_tokens: Tokens) -> int | None:
         """The first token that differs from plain decoding's; None if none does.
 
-        Also None where a difference would prove nothing: with sampling, or in a narrow
+        Also None if a difference would prove nothing: with sampling, or in a narrow
         dtype.
         """
         is_exact = TORCH_NAMES[self._plain.dtype] in EXACT

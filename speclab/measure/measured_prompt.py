@@ -1,4 +1,4 @@
-"""One measured run: one prompt with one method, in an open world of real models."""
+"""Runs one prompt with one method, in an open world of real models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .task_prompts import Prompt, Turn
 def decode_prompt(
     world: World, prompt: Prompt, spec: MeasuredSpec, request: int
 ) -> Result:
-    """Decodes one prompt as ``spec`` says; its window must be a number or None."""
+    """Decodes one prompt for ``spec``, whose window must be a number or None."""
     settings: dict[str, Any] = dict(spec.settings)
     beyond = 0
     if spec.gamma is not None:
@@ -39,7 +39,7 @@ def decode_prompt(
 
 
 def _first_tokens(result: Result, count: int) -> Result:
-    """A request's first tokens, and the drafts beyond them."""
+    """The result, cut to its first ``count`` tokens and the drafts beyond them."""
     tokens = result.tokens[:count]
     text = "".join(result.pieces[token] for token in tokens)
     trace = cut_at(result.trace, count)
@@ -49,15 +49,15 @@ def _first_tokens(result: Result, count: int) -> Result:
 def with_replies(
     world: World, prompt: Prompt | Turn, plain: MeasuredSpec, request: int
 ) -> Prompt:
-    """The prompt for a dialogue's turn; plain decoding answers the earlier turns.
+    """The prompt for a dialogue's turn, with plain decoding's replies to earlier turns.
 
-    Any exact method would give the same answers. ``plain``: plain decoding of these
+    Any exact method would give the same replies. ``plain``: plain decoding of these
     prompts.
     """
     if not isinstance(prompt, Turn):
         return prompt
     replies: list[str] = []
     for _ in range(prompt.number):
-        asked = prompt.dialogue.after(*replies)
-        replies.append(decode_prompt(world, asked, plain, request).text)
+        earlier = prompt.dialogue.after(*replies)
+        replies.append(decode_prompt(world, earlier, plain, request).text)
     return prompt.dialogue.after(*replies)

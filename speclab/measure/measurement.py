@@ -24,9 +24,9 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Window(NamedTuple):
-    """The window that a cell uses; None for a method without one.
+    """The window that a cell uses; ``gamma`` is None for a method without a window.
 
-    ``how`` says how it was chosen, unless the cell asked for a number.
+    ``how``: the way it was chosen; "" if the cell requested a number.
     """
 
     gamma: int | None
@@ -36,8 +36,8 @@ class Window(NamedTuple):
 class Measurement:
     """The rows of this machine, the deadline, and what failed.
 
-    deadline  on the clock of ``time.monotonic``; None: none
-    say       gets a line when something begins
+    deadline  on the clock of ``time.monotonic``; None: no deadline
+    say       called with a line of text when something begins
     failures  why cells failed; they are not tried again
     """
 
@@ -58,10 +58,10 @@ class Measurement:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def missing(self, spec: Spec, prompts: int) -> list[int]:
-        """Which of a cell's first prompts lack a run in the same group as its baseline.
+        """The numbers of the first prompts that have no run grouped with a baseline.
 
         A killed run may have left rows of methods without their baseline. A failed cell
-        lacks nothing.
+        has no missing prompts.
         """
         key = key_of(spec)
         if key in self.failures:
@@ -71,7 +71,7 @@ class Measurement:
         return [number for number in range(prompts) if number not in done]
 
     def window_of(self, spec: Spec) -> Window | None:
-        """The window of a cell's newest row, so that the cell keeps it."""
+        """The window in a cell's newest row, which the cell keeps."""
         rows = self._rows[key_of(spec)]
         if not rows:
             return None
@@ -85,7 +85,7 @@ class Measurement:
             self._rows[row.key].append(row)
 
     def fail(self, keys: Iterable[RowKey], error: Exception) -> None:
-        """Notes why cells failed."""
+        """Records why cells failed."""
         self.failures |= dict.fromkeys(keys, in_words(error))
 
 
@@ -139,7 +139,7 @@ class Group:
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """Items grouped by ``key``, in their original order."""
+    """Groups items by ``key``, in their original order."""
     groups: dict[Key, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -147,7 +147,7 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 
 
 def in_words(error: Exception) -> str:
-    """Why a cell failed, and for a missing library how to install it."""
+    """Why a cell failed, and how to install a missing library."""
     if not isinstance(error, ImportError):
         return f"{error}" or type(error).__name__
     return (
@@ -163,9 +163,9 @@ def now() -> str:
 
 @cache
 def commit_of_code() -> str:
-    """The short hash of this checkout's commit, marked if code or data were changed.
+    """The short hash of this checkout's commit, marked if code or data have changed.
 
-    It is "" without git.
+    Returns "" without git.
     """
     try:
         code = ("speclib", "speclab", "data")

@@ -1,6 +1,6 @@
-"""The time to move a draft's KV cache from one of its replicas to another.
+"""Measures the time to move a draft's KV cache from one of its replicas to another.
 
-Each replica is a separate process, as when a pair is measured.
+Each replica is a separate process, as in a measured pair.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from speclib.models.loading import Rank
 
 ROLE: Role = "draft"
-UNCOUNTED = 2  # warm-up moves for each length, which don't count
+WARM_UP = 2  # warm-up moves for each length
 PATIENCE = 300.0  # seconds to build the models, and to make all moves
 
 
@@ -31,8 +31,8 @@ def measure_transport(
 ) -> dict[int, list[float]]:
     """Seconds per move of the cache, by the number of cached tokens.
 
-    Each is the time from the request until the other replica has the cache. Raises
-    BadValue for a pair whose draft has no replicas.
+    A move lasts from the request until the other replica has the cache. Raises BadValue
+    for a pair whose draft has no replicas.
     """
     ranks = open_pair(pair).ranks(ROLE)
     if pair.draft.spread != "replicas" or ranks < 2:
@@ -58,7 +58,7 @@ def _receive(worker: Worker) -> Any:
 
 
 def _start(pair: Pair, rank: Rank) -> Any:
-    """Builds one replica; the first one answers with the times of the moves."""
+    """Builds one replica; the first one replies with the times of the moves."""
     opened = open_pair(pair)
     places = opened.place.of(ROLE)
     pin(places[rank.number : rank.number + 1], pair.place.threads)
@@ -72,8 +72,8 @@ def _move_often(
     lengths, repeats = message
     seconds: dict[int, list[float]] = {}
     for length in lengths:
-        times = [_time_move(model, length) for _ in range(UNCOUNTED + repeats)]
-        seconds[length] = times[UNCOUNTED:]
+        times = [_time_move(model, length) for _ in range(WARM_UP + repeats)]
+        seconds[length] = times[WARM_UP:]
     return seconds
 
 

@@ -1,4 +1,4 @@
-"""The workers of the pair being measured, and what is known once they run."""
+"""Keeps a measured pair's workers open, with what is known once they run."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ WARM_UP_GAMMA = 2
 
 
 class OpenWorkers:
-    """The workers of the last requested pool, which live from step to step.
+    """The workers of the last requested pool, kept open from step to step.
 
     Starting them takes seconds, since they build models. Another pool's workers are
-    stopped first: not every machine has memory for two pairs. A context manager.
+    stopped first, since not every machine has memory for two pairs. Use as a context
+    manager.
     """
 
     def __init__(self) -> None:
@@ -41,26 +42,26 @@ class OpenWorkers:
         self.close()
 
     def close(self) -> None:
-        """Stops the workers, if there are any."""
+        """Stops the workers, if any are open."""
         if self._open is not None:
             self._open.close()
             self._open = None
 
     def of(self, pool: WorkerPool, measurement: Measurement) -> OpenPool:
         """The workers of ``pool``, started if they are not open."""
-        if self._open is None or not self.are_of(pool):
+        if self._open is None or not self.has_open(pool):
             self.close()
             measurement.say(f"starting {pool.pair}")
             self._open = OpenPool(pool)
         return self._open
 
-    def are_of(self, pool: WorkerPool) -> bool:
+    def has_open(self, pool: WorkerPool) -> bool:
         """Whether the workers of ``pool`` are open."""
         return self._open is not None and self._open.pool == pool
 
 
 class Decoded(NamedTuple):
-    """A run's new tokens, and its counts and seconds."""
+    """A run's new tokens, with its counts and seconds."""
 
     tokens: Tokens
     counts: Counts
@@ -101,7 +102,7 @@ class OpenPool:
                 closing.callback(peer.close)
 
     def decode(self, prompt: Prompt, spec: MeasuredSpec, request: int) -> Decoded:
-        """Decodes one prompt as ``spec`` says; its window must be a number or None."""
+        """Decodes one prompt for ``spec``, whose window must be a number or None."""
         if not spec.is_peer:
             result = decode_prompt(self.world, prompt, spec, request)
             return Decoded(result.tokens, counts_of(result.trace))
@@ -112,7 +113,7 @@ class OpenPool:
         return Decoded(answer.tokens, Counts(**asdict(answer.stats)))
 
     def warm_up(self, spec: MeasuredSpec, prompt: Prompt) -> None:
-        """Decodes a few tokens with plain decoding and the cell's method, once."""
+        """Decodes a few tokens with plain decoding and with the cell's method, once."""
         plain, own = spec.plain_decoding, spec.changed(with_tail=False)
         if own.gamma is not None:
             own = own.changed(gamma=WARM_UP_GAMMA)
@@ -124,7 +125,7 @@ class OpenPool:
                 self._warm.add(name)
 
     def choose_window(self, spec: MeasuredSpec, prompt: Prompt) -> Window:
-        """The window that a cell asks for; ``prompt``: the first one in its task."""
+        """The window that a cell requests; ``prompt``: the first prompt of its task."""
         if spec.gamma is None or isinstance(spec.gamma, int):
             return Window(spec.gamma)
         if spec.gamma == "best":

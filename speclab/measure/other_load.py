@@ -1,13 +1,12 @@
-"""How busy other programs keep the machine while a cell runs.
+"""Measures how busy other programs keep the machine while a cell runs.
 
-A measured or emulated time is worth something only if no other program wanted the same
-cores. So we watch every timed request:
+A measured or emulated time is meaningful only if no other program used the same cores.
+So we watch every timed request:
 
-    others = (CPU seconds of all programs - CPU seconds of our own) / (seconds x cores)
+    others = (CPU seconds of all programs - our CPU seconds) / (seconds x cores)
 
-0 is a machine that does nothing else; 1 is a machine with all cores taken by others.
-Time taken by a virtual machine's host ("steal") counts as the others'. GPUs are not
-watched.
+It is 0 on a machine that is otherwise idle, and 1 if others use all cores. Time that a
+virtual machine's host takes ("steal") counts as the others'. GPUs are not watched.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ NOT_WORK = {"idle", "iowait", "guest", "guest_nice"}
 
 @dataclass(frozen=True)
 class Reading:
-    """The clocks at one moment, in seconds: wall, all programs' and our own."""
+    """Three clocks at one moment, in seconds: wall, all programs', and our own."""
 
     wall: float
     everybody: float
@@ -34,9 +33,9 @@ class Reading:
 
 
 def read_clocks() -> Reading:
-    """The clocks now; our own time covers this process and all it started."""
+    """Reads the clocks; our own time covers this process and all that it started."""
     return Reading(
-        wall=time.monotonic(), everybody=_work_of_everybody(), own=_own_work()
+        wall=time.monotonic(), everybody=_work_of_all_programs(), own=_own_work()
     )
 
 
@@ -58,8 +57,8 @@ def others_between(start: Reading, end: Reading) -> float:
     return round(min(1.0, max(0.0, share)), 4)
 
 
-def _work_of_everybody() -> float:
-    """Seconds that the cores we may use have worked, or were taken away."""
+def _work_of_all_programs() -> float:
+    """Seconds that our cores have worked for anybody, or were taken by the host."""
     import psutil  # missing in a browser, where nothing is measured
 
     per_core = psutil.cpu_times(percpu=True)

@@ -1,4 +1,4 @@
-"""The prompts of a task, in the form that ``decode`` takes."""
+"""Loads a task's prompts in the form that ``decode`` accepts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Prompt = str | list[dict[str, str]]  # a text, or a chat
 
 
 class Turn(NamedTuple):
-    """A later turn of a dialogue; its prompt needs the target's replies before it.
+    """A later turn of a dialogue, whose prompt includes the target's earlier replies.
 
-    ``number``: how many turns come before it; at least 1.
+    ``number``: the number of turns before it; at least 1.
     """
 
     dialogue: prompts.Prompt
@@ -30,8 +30,8 @@ def load_prompts(
 
     Official prompts are used if available (see ``official_folder``). Each turn of a
     dialogue is a prompt. With a ``length``, each prompt is a text of at most ``length``
-    tokens: the task's prompts joined, beginning with the first one, the second one, and
-    so on.
+    tokens: the task's prompts joined in order, starting from the first prompt for the
+    first text, from the second for the second, and so on.
     """
     if task == "toy":
         toys: list[Prompt | Turn] = ["toy"] * count
@@ -54,8 +54,8 @@ def load_prompts(
 def _turns(task: str, count: int) -> list[Prompt | Turn]:
     """The first ``count`` turns of a task's prompts, dialogue by dialogue.
 
-    If a task has several categories (MT-bench), they take turns, so that a few prompts
-    cover every category.
+    If a task has several categories, as MT-bench does, they take turns, so a few
+    prompts cover every category.
     """
     turns: list[Prompt | Turn] = []
     all_prompts = prompts.load(task, folder=official_folder(task))

@@ -1,4 +1,4 @@
-"""Numbers not from running a method: for layers, caches, positions in a window."""
+"""Measures a pair's layer similarity, cache transport and acceptance by position."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .measurement import Measurement, commit_of_code, in_words, now
 from .moved_cache import measure_transport
 from .task_prompts import Turn, load_prompts
 
-At = tuple[int, str, float]  # the number of a text or repeat, where, the value
+At = tuple[int, str, float]  # number of a text or repeat, what it refers to, value
 
 
 def layer_similarity(
@@ -30,7 +30,7 @@ def layer_similarity(
     texts = load_prompts(task, length, numbers[-1] + 1, opened.tokenizer)
     for number in numbers:
         text = texts[number]
-        assert isinstance(text, str)  # as each prompt of a given length is
+        assert isinstance(text, str)  # because it has a given length
         for state, by_layer in similarities(opened.pair, text, lp).items():
             for layer, similarity in enumerate(by_layer):
                 yield number, f"{state}, layer {layer}", similarity
@@ -39,7 +39,7 @@ def layer_similarity(
 def cache_transport(
     pair: str, numbers: Sequence[int], lengths: tuple[int, ...]
 ) -> Iterator[At]:
-    """Seconds to move a draft's KV cache to another replica, by cached tokens."""
+    """Seconds to move a draft's KV cache to another replica, by number of tokens."""
     seconds = measure_transport(load_pair(pair), lengths, len(numbers))
     for length, repeats in seconds.items():
         for number, repeat in zip(numbers, repeats, strict=True):
@@ -80,7 +80,7 @@ MEASURED: dict[str, Callable[..., Iterator[At]]] = {
 
 
 def measure_values(step: ValuesStep, measurement: Measurement) -> str | None:
-    """Brings a step to its ``n`` and appends the values; returns why it failed."""
+    """Measures a step's missing values and appends them; returns why it failed."""
     name = measurement.machine, *step.name
     done = set()
     for value in read_all_values():

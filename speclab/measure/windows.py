@@ -1,7 +1,7 @@
-"""The best window of a method on a pair, chosen on the virtual clock.
+"""Chooses a method's best window for a pair, on the virtual clock.
 
-The pair's c and its acceptance rate are measured. Toys with the same acceptance rate
-then run the method with each window, which needs no device time.
+The pair's c and its acceptance rate are measured. Toys with the same c and acceptance
+rate then run the method with each window, which needs no device time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from speclib.trace.metrics import total
 
 from .measurement import Window
 
-REQUESTS, TOKENS = 4, 64  # for the toys, at each window
+REQUESTS, TOKENS = 4, 64  # for the toys, with each window
 LONGEST = 16
 
 
@@ -30,7 +30,7 @@ def best_window(
 ) -> Window:
     """The window with the most tokens per second, from 1 to min(2c + 2, ``LONGEST``).
 
-    ``cancel``: what the pair's workers do with a cancelled operation.
+    ``cancel``: how the pair's workers handle a cancelled operation.
     """
     longest = min(LONGEST, round(2 * c + 2))
     speeds = {}

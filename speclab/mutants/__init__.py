@@ -2,15 +2,15 @@
 
 We wrote each from scratch, after reading published code or a printed algorithm. The
 exact enumerator compares the probability of every text with the target's own. The audit
-says which publication has which mistake, and what it costs. Lessons recognise a
-student's method by the mutant that behaves the same, and tests show that the enumerator
-detects it.
+states which publication has which mistake, and what the mistake costs. Lessons
+recognise the mistake in a student's method if a mutant behaves the same, and tests show
+that the enumerator detects every mutant.
 
-``draft_tests`` has mistakes in the test of drafts, which several methods can make.
+``draft_tests`` contains mistakes in testing drafts, which several methods can make.
 ``pearl_mistakes``, ``dsi_mistakes``, ``duodecoding_mistakes``, ``easyspec_mistakes``,
-``ssd_mistakes`` and ``tree_mistakes`` belong to one method each, ``engine_mistakes`` to
-serving code of 2026. ``other_tosses`` makes coins repeat. ``lookahead_as_published`` is
-lossless, but makes different passes.
+``ssd_mistakes`` and ``tree_mistakes`` concern one method each, and ``engine_mistakes``
+serving code from 2026. ``other_tosses`` makes coins repeat. ``lookahead_as_published``
+is lossless, but makes different passes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .pearl_mistakes import (
 from .ssd_mistakes import guess_committed, ssd_with
 from .tree_mistakes import tree_with_a_draw_per_branch, tree_with_a_draw_per_node
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = (
     "draft_tests",
     "dsi_mistakes",
@@ -61,7 +61,7 @@ MUTANTS = {
         speculative_with(verify_block), BLOCK, {"gamma": 2}
     ),
     "block test that stops at a failure": Mutant(
-        speculative_with(block_that_stops_at_a_failure, tosses_anew=True),
+        speculative_with(block_that_stops_at_a_failure, new_coins=True),
         BLOCK,
         {"gamma": 2},
     ),
@@ -78,6 +78,6 @@ MUTANTS = {
     ),
 }
 
-# Methods with the behaviour of their published code where ours differs, by name. They
-# write the target's own texts, in different passes.
+# Methods that behave like their published code where ours differ from it, by name. They
+# write the same texts in different passes.
 AS_PUBLISHED: dict[str, Callable[..., None]] = {"lookahead": lookahead_as_published}

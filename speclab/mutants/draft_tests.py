@@ -26,15 +26,15 @@ DraftTest: TypeAlias = Callable[[World, Drafts, TargetRows], Verified]
 Method: TypeAlias = Callable[[World, int], None]
 
 
-def speculative_with(test: DraftTest, tosses_anew: bool = False) -> Method:
+def speculative_with(test: DraftTest, new_coins: bool = False) -> Method:
     """Speculative decoding that commits what ``test`` returns.
 
-    ``tosses_anew``: each round drafts with new coins, as the block test needs.
+    ``new_coins``: whether each round drafts with new coins, as the block test requires.
     """
 
     def run(world: World, gamma: int) -> None:
         while world.going:
-            attempt = world.round if tosses_anew else 0
+            attempt = world.round if new_coins else 0
             drafted = world.wait(world.draft.propose(world.text, gamma, attempt))
             text = world.text + ids(drafted)
             rows = world.wait(world.target.score(text, last=len(drafted)))
@@ -46,7 +46,7 @@ def speculative_with(test: DraftTest, tosses_anew: bool = False) -> Method:
 def pearl_with(test: DraftTest = verify, keeps_window: bool = False) -> Method:
     """PEARL that commits what ``test`` returns.
 
-    ``keeps_window``: it keeps the window after a rejection, too.
+    ``keeps_window``: whether it keeps the window even after a rejection.
     """
 
     def run(world: World, gamma: int) -> None:
@@ -67,12 +67,12 @@ def pearl_with(test: DraftTest = verify, keeps_window: bool = False) -> Method:
 
 # -- tests of one pass -----------------------------------------------------------------
 def row_off_by_one(world: World, drafted: Drafts, rows: TargetRows) -> Verified:
-    """Each draft is tested with the row after it, as in PEARL's printed Algorithm 2."""
+    """Tests each draft with the row after it, as in PEARL's printed Algorithm 2."""
     return verify(world, drafted, rows[1:] if len(rows) > 1 else rows)
 
 
 def greedy_q(world: World, drafted: Drafts, rows: TargetRows) -> Verified:
-    """Sampled drafts are tested as if the draft model had been certain of them."""
+    """Tests sampled drafts as if the draft model had been certain of them."""
     changed = []
     for draft in drafted:
         certain = np.zeros_like(draft.q)
@@ -82,13 +82,13 @@ def greedy_q(world: World, drafted: Drafts, rows: TargetRows) -> Verified:
 
 
 def first_untested(world: World, drafted: Drafts, rows: TargetRows) -> Verified:
-    """The first draft counts as accepted."""
+    """Accepts the first draft untested."""
     others = verify(world, drafted[1:], rows[1:])
     return Verified(ids(drafted[:1]) + others.accepted, others.extra)
 
 
 def all_accepted(world: World, drafted: Drafts, rows: TargetRows) -> Verified:
-    """Nothing is tested, and nothing is added."""
+    """Accepts all drafts untested, and adds no token."""
     return Verified(ids(drafted), ())
 
 
@@ -123,13 +123,13 @@ def block_that_stops_at_a_failure(
         if world.coins.choose(outcomes, position, "accept", 1 + world.round) != ACCEPT:
             break
         kept = length
-    return _what_follows(world, tested, rows, kept, weights[kept])
+    return _with_next_token(world, tested, rows, kept, weights[kept])
 
 
-def _what_follows(
+def _with_next_token(
     world: World, tested: Drafts, rows: TargetRows, kept: int, weight: float
 ) -> Verified:
-    """The accepted drafts, and the token after them."""
+    """The accepted drafts and the next token."""
     accepted = ids(tested[:kept])
     position = len(world.text) + kept
     if kept < len(tested):
@@ -145,7 +145,7 @@ def _what_follows(
 def first_of_next_block_untested(
     world: World, drafted: Drafts, rows: TargetRows
 ) -> Verified:
-    """The first token of the block drafted meanwhile counts as accepted."""
+    """Accepts, untested, the first token of the block drafted meanwhile."""
     verified = verify(world, drafted, rows[:-1])
     if verified.extra:
         return verified

@@ -1,7 +1,7 @@
 """Mistakes in what DSI commits when a target distribution arrives.
 
-Each function takes the world, the target's distributions by the text that they follow,
-and the draft after the committed text. It commits, and returns the rest of the draft.
+Each function takes the world, the target's distributions by the text before them, and
+the draft after the committed text. It commits tokens and returns the rest of the draft.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KnownRows: TypeAlias = Mapping[AnyText, Row]
 
 
 def commit_known(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """No mistake: tests the next draft while its distribution is known."""
+    """No mistake: tests the next draft as long as its distribution is known."""
     while world.going and world.text in rows:
         tested = match(world, draft[:1], [rows[world.text]])
         world.commit(tested.tokens)
@@ -74,7 +74,7 @@ def returns_whole_draft(world: World, rows: KnownRows, draft: Draft) -> Draft:
 
 
 def waits_for_drafts(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """Uses distributions only while there is a draft to test."""
+    """Stops using distributions when no draft is left to test."""
     while world.going and draft and world.text in rows:
         tested = match(world, draft[:1], [rows[world.text]])
         world.commit(tested.tokens)

@@ -1,4 +1,4 @@
-"""Mistakes in DuoDecoding: in its choice of a sequence, and in its test."""
+"""Mistakes in DuoDecoding, when choosing a sequence and when testing the window."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .draft_tests import Drafts, DraftTest, Method, TargetRows
 MOST = 8  # sequences, as in its published code
 Draft: TypeAlias = tuple[Drafted, ...]
 Sequences: TypeAlias = tuple[Draft, ...]
-# choose(was_accepted, sequences, target_token) gives the next window.
+# choose(was_accepted, sequences, target_token) returns the next window.
 Choose: TypeAlias = Callable[[bool, Sequences, Tokens], Draft]
 
 
@@ -38,7 +38,7 @@ def duodecoding_with(choose: Choose, test: DraftTest = match) -> Method:
 
 
 def chosen(was_accepted: bool, sequences: Sequences, token: Tokens) -> Draft:
-    """The rest of the sequence that begins with the target's own token."""
+    """No mistake: the rest of the sequence that begins with the target's own token."""
     for sequence in sequences:
         if was_accepted and sequence and ids(sequence[:1]) == token:
             return sequence[1:]
@@ -56,7 +56,7 @@ def chosen_token_twice(
 
 
 def none_chosen(was_accepted: bool, sequences: Sequences, token: Tokens) -> Draft:
-    """No sequence, whichever token is written."""
+    """No sequence, whatever token is written."""
     return ()
 
 
@@ -68,11 +68,11 @@ def chosen_after_a_rejection(
 
 
 def likeliest_always(was_accepted: bool, sequences: Sequences, token: Tokens) -> Draft:
-    """The first sequence, whichever token is written."""
+    """The first sequence, whatever token is written."""
     return sequences[0][1:] if sequences else ()
 
 
 def window_untested(world: World, window: Drafts, rows: TargetRows) -> Verified:
-    """The whole window counts as accepted."""
+    """Accepts the whole window untested."""
     own = match(world, (), rows[-1:]).tokens
     return Verified(ids(window), own)

@@ -1,7 +1,7 @@
-"""Mistakes found in serving code of 2026, and the right methods.
+"""Mistakes found in serving code from 2026, and the right methods.
 
-They are small: one draft device, one target, and drafts of a few tokens. So there are
-few outcomes to enumerate, and the result can be computed by hand.
+The methods are small: one draft device, one target, and drafts of a few tokens. So
+there are few outcomes to enumerate, and the results can be computed by hand.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .mutant import Mutant
 
 BRANCHES = 2  # candidates at a branch
 BLOCK = 3  # drafts tested together; the block test needs at least this many
-TINY = 1e-8  # added to a draft's probability before dividing by it
+TINY = 1e-8  # added to a draft probability before dividing by it
 
 
 # -- drafts ----------------------------------------------------------------------------
 def _row_after(world: World, tokens: Tokens) -> Row:
-    """The draft's distribution after the text and some more tokens."""
+    """The draft's distribution after the text and further tokens."""
     row: Row = world.wait(world.draft.score(world.text + tokens))[0]
     return row
 
@@ -45,11 +45,11 @@ def _best_tokens(world: World, after: Tokens, count: int) -> Tokens:
     return tokens
 
 
-def _drawn_afresh(world: World, count: int) -> tuple[Drafted, ...]:
+def _drawn_with_new_coins(world: World, count: int) -> tuple[Drafted, ...]:
     """Drafts with new coins in every round.
 
-    A block test decides on earlier drafts by later ones. So no draft may be redrawn
-    with a coin that has already decided something.
+    In a block test, later drafts decide whether earlier ones are accepted. So no draft
+    may be redrawn with a coin that has already decided something.
     """
     drafted: tuple[Drafted, ...] = ()
     for _ in range(count):
@@ -71,7 +71,7 @@ def pearl_that_ends_untested(world: World, gamma: int) -> None:
 
 
 def pearl_that_tests_to_the_end(world: World, gamma: int) -> None:
-    """The same without the mistake: nothing is written before it is scored."""
+    """The same without the mistake: every draft is scored before it is written."""
     _pearl_with_best_tokens(world, gamma, tests_the_end=True)
 
 
@@ -92,9 +92,9 @@ def _pearl_with_best_tokens(world: World, gamma: int, *, tests_the_end: bool) ->
             world.commit(ids(window))
 
 
-# -- a draft that no model made --------------------------------------------------------
+# -- drafts without a model ------------------------------------------------------------
 def random_drafts_accepted_by_argmax(world: World, gamma: int) -> None:
-    """Random drafts, accepted while each is the target's likeliest token.
+    """Accepts random drafts as long as each is the target's likeliest token.
 
     The token after them is drawn from the target's distribution.
     """
@@ -114,7 +114,7 @@ def random_drafts_accepted_by_argmax(world: World, gamma: int) -> None:
 
 
 def random_drafts_tested(world: World, gamma: int) -> None:
-    """The same without the mistake: random drafts go through the ratio test."""
+    """The same without the mistake: random drafts undergo the ratio test."""
     while world.going:
         drafted = _random_drafts(world, gamma)
         rows = world.wait(
@@ -135,10 +135,10 @@ def _random_drafts(world: World, count: int) -> tuple[Drafted, ...]:
 
 # -- branches --------------------------------------------------------------------------
 def branch_chosen_by_the_target(world: World) -> None:
-    """Tests only the target's favourite among the draft's likeliest tokens.
+    """Tests only one of the draft's likeliest tokens, the one that the target prefers.
 
-    It is accepted with probability min(1, p / q), although it was not drawn from q. If
-    it fails, the token with the largest p - q is written.
+    This token is accepted with probability min(1, p / q), although it was not drawn
+    from q. If it is rejected, the token with the largest p - q is written.
     """
     while world.going:
         q = _row_after(world, ())
@@ -147,14 +147,14 @@ def branch_chosen_by_the_target(world: World) -> None:
         favourite = int(candidates[np.argmax(p[candidates])])
 
         chance = min(1.0, float(p[favourite]) / (float(q[favourite]) + TINY))
-        if _comes_up(world, chance, len(world.text)):
+        if _coin_accepts(world, chance, len(world.text)):
             world.commit((favourite,))
         else:
             world.commit((int(np.argmax(residual(p, q))),))
 
 
 def branches_tested_in_turn(world: World) -> None:
-    """The same without the mistake: each branch is tested as a certain draft."""
+    """The same without the mistake: each branch is tested as if q were 1 for it."""
     while world.going:
         q = _row_after(world, ())
         candidates = np.argsort(-q, kind="stable")[:BRANCHES]
@@ -165,8 +165,8 @@ def branches_tested_in_turn(world: World) -> None:
         world.commit(verify_tree(world, tree, rows).tokens)
 
 
-def _comes_up(world: World, chance: float, position: int) -> bool:
-    """A coin of this round and this position."""
+def _coin_accepts(world: World, chance: float, position: int) -> bool:
+    """Tosses a coin for this round and this position."""
     outcomes = np.array((chance, 1 - chance))
     outcome = world.coins.choose(outcomes, position, "accept", world.round)
     return outcome == ACCEPT
@@ -176,10 +176,10 @@ def _comes_up(world: World, chance: float, position: int) -> bool:
 def block_tested_by_products(world: World, certain: bool = False) -> None:
     """Accepts the longest prefix whose product of ratios exceeds its coins'.
 
-    The ratios p / q of the drafts are multiplied, and capped at 1 after each; the coins
-    are multiplied as well. The token after the prefix is drawn from norm(max(0, p -
-    q)), as if each draft had been tested alone. ``certain``: the drafts are the draft's
-    likeliest tokens, with probability 1 in q.
+    The drafts' ratios p / q are multiplied, and the product is capped at 1 after each;
+    the coins are multiplied, too. The token after the prefix is drawn from norm(max(0,
+    p - q)), as if each draft had been tested alone. ``certain``: whether the drafts are
+    the draft's likeliest tokens, with probability 1 in q.
     """
     while world.going:
         drafted, rows = _block_and_rows(world, certain)
@@ -198,7 +198,7 @@ def block_test(world: World, certain: bool = False) -> None:
 
 
 def block_test_one_row_behind(world: World) -> None:
-    """The block test with the residual mass from the previous draft's row."""
+    """The block test, with the residual mass computed from the previous draft's row."""
     _block_test(world, row_behind=1, certain=False)
 
 
@@ -215,7 +215,7 @@ def _block_test(world: World, row_behind: int, certain: bool) -> None:
                 lacking = weight * rows[row_number] - drafted[row_number].q
                 mass = float(np.maximum(lacking, 0).sum())
                 chance = mass / (mass + (1 - weight)) if mass > 0 else 0.0
-            if _comes_up(world, chance, len(world.text) + tried):
+            if _coin_accepts(world, chance, len(world.text) + tried):
                 length = tried
                 break
         _commit_block(world, drafted, rows, length, weights[length])
@@ -226,7 +226,7 @@ def _block_and_rows(world: World, certain: bool) -> tuple[tuple[Drafted, ...], R
     if certain:
         drafted = world.guess(_best_tokens(world, (), BLOCK))
     else:
-        drafted = _drawn_afresh(world, BLOCK)
+        drafted = _drawn_with_new_coins(world, BLOCK)
     rows = world.wait(world.target.score(world.text + ids(drafted), last=len(drafted)))
     return drafted, rows
 
@@ -245,9 +245,9 @@ def _commit_block(
 
 
 def chances_by_products(bounds: Sequence[float]) -> Row:
-    """The probabilities that a test of products of coins accepts 0, 1, 2 and 3 drafts.
+    """The probabilities that a test with products of coins accepts 0, 1, 2, 3 drafts.
 
-    It accepts n drafts if n is the last number for which the product of the first n
+    It accepts n drafts if n is the largest number for which the product of the first n
     coins is at most ``bounds[n - 1]``. We solve the integrals over three coins by hand,
     because the enumerator's coins choose between outcomes and cannot be multiplied.
     """

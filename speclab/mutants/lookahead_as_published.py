@@ -1,4 +1,4 @@
-"""Lookahead decoding with the behaviour of its published code where ours differs.
+"""Lookahead decoding that behaves like its published code where ours differs from it.
 
 Written from scratch after github.com/hao-ai-lab/LookaheadDecoding at eed010d.
 """
@@ -23,8 +23,8 @@ def lookahead_as_published(
 ) -> None:
     """Writes the same text as ``lookahead``, with the passes of the published code.
 
-    If all tokens of an n-gram are accepted, the pass's token after them is discarded:
-    a pass gives at most ``ngram`` - 1 tokens. The window begins with random tokens of
+    If all tokens of an n-gram are accepted, the token after them is discarded, so a
+    pass yields at most ``ngram`` - 1 tokens. The window begins with random tokens of
     the prompt.
     """
     require_window(window, ngram, guesses)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 
 class Mutant(NamedTuple):
-    """A method with a mistake, the right one, their settings, and a text length.
+    """A mistaken method and the right one, with their settings and a text length.
 
-    ``tokens`` is long enough for the mistake to show.
+    ``tokens``: a length at which the mistake shows.
     """
 
     mistaken: Callable[..., None]

@@ -1,4 +1,4 @@
-"""Coins that repeat other coins."""
+"""Replaces coins with other coins, to plant repeated ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from speclib.core.sampling import CoinTosser, Row
 
 @dataclass(frozen=True)
 class Toss:
-    """The coin that a method asks for; see ``Coins.choose``."""
+    """The coin that a method requests; see ``Coins.choose``."""
 
     position: int
     role: str
@@ -18,7 +18,7 @@ class Toss:
 
 
 class OtherTosses:
-    """``coins`` that answer with another toss than the method asks for."""
+    """``coins`` that use a different toss from the one requested."""
 
     def __init__(self, coins: CoinTosser, other: Callable[[Toss], Toss]):
         self._coins = coins

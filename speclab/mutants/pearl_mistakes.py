@@ -1,6 +1,6 @@
-"""Mistakes in PEARL: from its published code, its printed algorithm, or students.
+"""Mistakes in PEARL, from its published code, its printed algorithm, and students.
 
-The published ones need a draft length of at least 2.
+The published mistakes need a draft length of at least 2.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Window = tuple[Drafted, ...]
 def pearl_with_an_untested_first_draft(world: World, gamma: int) -> None:
     """PEARL without pre-verify that never tests the first draft of a block.
 
-    Each rejection starts a new block. Its first draft is committed at once, without the
-    target's distribution that could test it. The others are tested one round later, as
-    in PEARL.
+    A new block starts after each rejection. Its first draft is committed at once,
+    without the target's distribution to test it. The others are tested one round later,
+    as in PEARL.
     """
     window: Window = ()
     while world.going:
@@ -38,13 +38,13 @@ def pearl_with_an_untested_first_draft(world: World, gamma: int) -> None:
 
 
 def _round_of_pearl(world: World, window: Window, gamma: int) -> Window:
-    """Tests the window and the first token drafted meanwhile. Returns the next one."""
+    """Tests the window and the first new draft. Returns the next window."""
     rows, drafted = _both_asked(world, window, gamma)
     return _tested(world, window + drafted, rows)
 
 
 def _tested(world: World, drafted: Window, rows: Rows) -> Window:
-    """Commits what the rows accept. Returns the next window."""
+    """Tests drafts with ``rows``, and commits. Returns the next window."""
     verified = verify(world, drafted, rows)
     world.commit(verified.tokens)
     return next_window(drafted, verified)
@@ -53,8 +53,8 @@ def _tested(world: World, drafted: Window, rows: Rows) -> Window:
 def pearl_with_a_repeated_coin(world: World, gamma: int) -> None:
     """PEARL that tests the second draft of a block with the first one's coin.
 
-    This happens if pre-verify tested the first draft early. Every other draft has its
-    own coin.
+    This happens if pre-verify has tested the first draft early. Every other draft has
+    its own coin.
     """
     coins = world.coins
     window: Window = ()
@@ -70,16 +70,17 @@ def pearl_with_a_repeated_coin(world: World, gamma: int) -> None:
 
 
 def _repeated_at(toss: Toss, position: int) -> Toss:
-    """The accept coin of ``position`` repeats the one of the position before."""
+    """The toss, with ``position``'s accept coin replaced by the previous position's."""
     if toss.role == "accept" and toss.position == position:
         return replace(toss, position=position - 1)
     return toss
 
 
 def algorithm_2_as_printed(world: World, gamma: int) -> None:
-    """PEARL's Algorithm 2, line by line, with the rows that its line 29 names.
+    """PEARL's Algorithm 2, line by line, with the rows that its line 29 states.
 
-    In post-verify each draft is tested with the row *after* it, the first one again.
+    In post-verify, each draft is tested with the row *after* it, even the first draft,
+    which pre-verify has already tested.
     """
     coins = world.coins
     block: Window = ()  # drafted, not committed; pre-verify accepted its first
@@ -92,7 +93,7 @@ def algorithm_2_as_printed(world: World, gamma: int) -> None:
             world.coins = OtherTosses(coins, _independent)
             verified = verify(world, block, rows[1:])
             world.coins = coins
-        else:  # lines 3 to 20; commits what is accepted twice
+        else:  # lines 3 to 20; an accepted draft is committed after its second test
             verified = verify(world, drafted[:1], rows)._replace(accepted=())
         world.commit(verified.tokens)
         block = () if verified.extra else drafted
@@ -103,7 +104,7 @@ def _independent(toss: Toss) -> Toss:
     return replace(toss, index=toss.index + 1)
 
 
-# -- rounds, lossless or wrong ---------------------------------------------------------
+# -- rounds, some of them lossless -----------------------------------------------------
 # Each takes the world, the window and gamma, and returns the next window.
 def taking_turns(world: World, window: Window, gamma: int) -> Window:
     """A round in which the draft model waits for the end of the target's pass."""
@@ -125,7 +126,7 @@ def one_draft_left(world: World, window: Window, gamma: int) -> Window:
 
 
 def one_draft_more(world: World, window: Window, gamma: int) -> Window:
-    """A round that drafts for longer than it should."""
+    """A round that drafts one token too many."""
     return _round_of_pearl(world, window, gamma + 1)
 
 
@@ -136,7 +137,7 @@ def one_row_more(world: World, window: Window, gamma: int) -> Window:
 
 
 def last_forgotten(world: World, window: Window, gamma: int) -> Window:
-    """A round that asks for only the last row, and tests the first draft with it."""
+    """A round that requests only the last row, and tests the first draft with it."""
     rows, drafted = _both_asked(world, window, gamma, last=0)
     return _tested(world, window + drafted, rows)
 
@@ -151,7 +152,7 @@ def window_in_no_text(world: World, window: Window, gamma: int) -> Window:
 
 
 def all_left(world: World, window: Window, gamma: int) -> Window:
-    """A round that also passes on the drafts that it has committed."""
+    """A round that also passes on the drafts that it has already committed."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, window + drafted, rows)
     world.commit(verified.tokens)
@@ -159,7 +160,7 @@ def all_left(world: World, window: Window, gamma: int) -> Window:
 
 
 def new_drafts_tested(world: World, window: Window, gamma: int) -> Window:
-    """A round that tests its new drafts with the rows of the window."""
+    """A round that tests its new drafts with the window's rows."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, drafted, rows)
     world.commit(verified.tokens)
@@ -205,7 +206,7 @@ def others_left_if_rejected(world: World, window: Window, gamma: int) -> Window:
 
 
 def rest_left_if_rejected(world: World, window: Window, gamma: int) -> Window:
-    """The same, with all drafts that were not accepted."""
+    """A round that passes on the drafts not accepted, but only after a rejection."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, window + drafted, rows)
     world.commit(verified.tokens)
@@ -222,7 +223,7 @@ def drafted_after_the_text(world: World, window: Window, gamma: int) -> Window:
 
 
 def new_drafts_left(world: World, window: Window, gamma: int) -> Window:
-    """A round that passes on all its new drafts, even the first, already tested one."""
+    """A round that passes on all its new drafts, even the first, already tested."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, window + drafted, rows)
     world.commit(verified.tokens)
@@ -237,7 +238,7 @@ def new_drafts_always_left(world: World, window: Window, gamma: int) -> Window:
 
 
 def window_tested_alone(world: World, window: Window, gamma: int) -> Window:
-    """A round whose last row writes a bonus, so that its drafts are never used."""
+    """A round whose last row writes a bonus, so its new drafts are never used."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, window, rows)
     world.commit(verified.tokens)
@@ -245,7 +246,7 @@ def window_tested_alone(world: World, window: Window, gamma: int) -> Window:
 
 
 def window_tested_alone_then_left(world: World, window: Window, gamma: int) -> Window:
-    """A round whose last row writes a bonus; its drafts follow another text."""
+    """A round that passes on its new drafts although its last row writes a bonus."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, window, rows)
     world.commit(verified.tokens)
@@ -271,9 +272,9 @@ def speculative_round(world: World, window: Window, gamma: int) -> Window:
 def _both_asked(
     world: World, window: Window, gamma: int, last: int | None = None
 ) -> tuple[Rows, Window]:
-    """The results of both models' simultaneous work in a round of PEARL.
+    """The results of both models, which work in parallel in a round of PEARL.
 
-    ``last``: the number of the window's rows that the target returns; None: all.
+    ``last``: how many of the window's rows the target returns; None: all.
     """
     text = world.text + ids(window)
     scoring = world.target.score(text, last=len(window) if last is None else last)

@@ -1,4 +1,4 @@
-"""Mistakes in how SSD uses an outcome that it guessed."""
+"""Mistakes in how SSD uses a guessed outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Settle: TypeAlias = Callable[[Verified, Branches], tuple[Verified, Draft]]
 
 
 def looked_up(verified: Verified, branches: Branches) -> tuple[Verified, Draft]:
-    """The window that was drafted for this outcome, empty if it was not guessed."""
+    """The window that was drafted for this outcome; empty if it was not guessed."""
     return verified, look_up(branches, verified) or ()
 
 
@@ -38,7 +38,7 @@ def ssd_with(
 ) -> Method:
     """SSD without a backup, whose next window comes from ``settle``.
 
-    Each position's drafts have the same coin in every round.
+    In every round, a position's draft uses the same coin.
     """
 
     def run(world: World, gamma: int) -> None:

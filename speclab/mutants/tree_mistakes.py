@@ -1,4 +1,4 @@
-"""A mistake in the test of a candidate tree, and the right test."""
+"""A mistake in testing a candidate tree, and the right test."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from speclib.core.sampling import Rows, Tokens
 from speclib.core.verification import TEXT, match_tree, offer
 from speclib.worlds.world import World
 
-CANDIDATES: tuple[Tokens, ...] = ((1,), (2,))  # one token each, to compute by hand
+CANDIDATES: tuple[Tokens, ...] = ((1,), (2,))  # one token each, for results by hand
 
 
 def tree_with_a_draw_per_branch(world: World) -> None:
-    """Each branch of candidates draws the target's tokens for itself.
+    """A method that draws the target's tokens separately for each branch of candidates.
 
-    The branch with the longest agreement with its own draws is accepted, and the token
-    after it is drawn again.
+    The branch that agrees longest with its own draws is accepted, and the token after
+    it is drawn again.
     """
     while world.going:
         tree = offer(world, CANDIDATES)
@@ -25,7 +25,7 @@ def tree_with_a_draw_per_branch(world: World) -> None:
 
 
 def tree_with_a_draw_per_node(world: World) -> None:
-    """The same without the mistake: one draw per node decides, and is written."""
+    """The same without the mistake: one draw per node decides and is written."""
     while world.going:
         tree = offer(world, CANDIDATES)
         rows = world.wait(
@@ -50,7 +50,7 @@ def _best_branch(world: World, tree: CandidateTree, rows: Rows) -> Tokens:
 
 
 def _branches(tree: CandidateTree) -> list[list[int]]:
-    """The nodes of every branch, from the text down to a node without children."""
+    """Every branch: its nodes from the text down to a node without children."""
     branches = []
     for node in range(len(tree.parents)):
         if tree.children(node):
@@ -67,7 +67,7 @@ def _branches(tree: CandidateTree) -> list[list[int]]:
 def _agreed_nodes(
     world: World, tree: CandidateTree, rows: Rows, branch: list[int], number: int
 ) -> list[int]:
-    """The prefix of a branch that agrees with its own draws.
+    """The longest prefix of a branch that agrees with the branch's own draws.
 
     Every branch has its own coins in every round.
     """

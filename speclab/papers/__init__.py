@@ -9,6 +9,7 @@ claims, and ``ledger`` reads and writes both as CSV.
 
 # The door: what other rooms may import. The rest is private to this room.
 DOOR = (
+    "causes",
     "dsi_figures",
     "figures",
     "fill",

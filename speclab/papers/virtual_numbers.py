@@ -2,7 +2,7 @@
 
 They depend only on the code and ``data``, so they are computed once and stored, and a
 report reads them from this file. ``python -m speclab virtual`` computes what the file
-lacks; with ``--anew`` it recomputes everything. A line is one statistic of one cell::
+lacks, and with ``--recompute`` everything. A line is one statistic of one cell::
 
     cell      a hash of the cell's spec; ``name`` describes the cell
     stat      the statistic, and after "@" the tokens that counts are scaled to

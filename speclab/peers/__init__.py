@@ -1,6 +1,6 @@
-"""Other libraries' decoding on the same pair, to compare with our methods."""
+"""Runs other libraries' decoding on the same pair, to compare with our methods."""
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = (
     "external",
     "known_peers",

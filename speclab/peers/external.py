@@ -1,13 +1,13 @@
-"""Other libraries' decoding on the same pair, measured to compare with our methods.
+"""Measures other libraries' decoding on the same pair, to compare with our methods.
 
     with External("transformers-assisted", pair) as peer:
         answer = peer.decode("def fib(n):", max_new_tokens=64)  # .text, .tokens, .stats
 
-A peer decodes greedily in its own process, with target and draft in turns. It is not a
-method: it knows no World and leaves no trace. So its ``Stats`` have the counts, the
-times of commits and the passes; the devices' busy seconds and steps are 0.
+A peer decodes greedily in its own process, where target and draft take turns. It is not
+a method: it has no World and no trace. So its ``Stats`` contain the counts, the commit
+times and the passes; the devices' busy seconds and steps are 0.
 
-Knows no torch.
+This module does not import torch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from speclib.worlds.owner import Owner
 from speclib.worlds.performer import Failure, pin
 from speclib.worlds.worker import Worker
 
-# A target's own settings that transformers obeys without sampling.
+# The target's own settings that transformers applies without sampling.
 RULES = {"repetition_penalty", "min_new_tokens", "min_length", "suppress_tokens"}
 
 
@@ -45,7 +45,7 @@ class Answer(NamedTuple):
 
 
 class PeerSetup(NamedTuple):
-    """What a peer's process needs to know, in addition to the pair."""
+    """What a peer's process needs in addition to the pair."""
 
     dtype: str
     threads: int
@@ -60,15 +60,15 @@ class External:
     """A peer on ``pair``, open until ``close()``.
 
     name        one of EXTERNAL
-    threads     of its process, by default the number that the pair's placement says; a
-                single one is pinned to the target's core, more are not
-    packed      our packed linear layers; False: torch's own, which users of
-                transformers have
+    threads     of its process, by default the number in the pair's placement; a single
+                thread is pinned to the target's core
+    packed      whether to use our packed linear layers instead of torch's own, which
+                users of transformers have
     timeout     seconds that a request may take; ``start_timeout``: seconds that
                 building the models may take
-    settings    the peer's own, see EXTERNAL
+    settings    the peer's own settings, see EXTERNAL
 
-    Raises SpeclibError for an unknown peer or setting, or a pair that does not fit, and
+    Raises SpeclibError for an unknown peer or setting, or an unsuitable pair, and
     DeviceLost with the cause if the process dies or does not answer in time. The next
     request then starts a new process, as it does after an interrupt.
     """
@@ -117,7 +117,7 @@ class External:
     def decode(self, prompt: Any, *, max_new_tokens: Count = 64) -> Answer:
         """Decodes ``prompt`` (a str, or chat messages) greedily.
 
-        It reads a prompt like ``speclib.decode``.
+        It reads the prompt in the same way as ``speclib.decode``.
         """
         prompt_ids = encode(prompt, self._opened, max_new_tokens)
         self._owner.take()
@@ -151,8 +151,8 @@ class External:
     ) -> Any:
         """The next message of the process.
 
-        Raises DeviceLost if none comes in ``seconds`` (which ``seconds_setting`` sets),
-        or if it reports a failure; ``problem`` says what failed.
+        Raises DeviceLost if none arrives within ``seconds`` (set by
+        ``seconds_setting``), or if it reports a failure; ``problem``: what failed.
         """
         try:
             message = worker.receive(seconds, seconds_setting)
@@ -162,7 +162,7 @@ class External:
                 f"peer {self.name!r} on pair {self.pair.name!r} was lost: {error}"
             ) from None
         except BaseException:
-            # An interrupt: the late answer would pass for the next request's.
+            # After an interrupt, the late answer would be taken for the next one.
             self._end_process()
             raise
         if isinstance(message, Failure):
@@ -173,7 +173,7 @@ class External:
         return message
 
     def close(self) -> None:
-        """Ends the peer's process, for good."""
+        """Ends the peer's process for good."""
         self._owner.close()
         if self._owner.is_here:
             self._end_process()
@@ -234,8 +234,8 @@ def _check_memory(peer: Peer, opened: OpenPair, dtype: str) -> None:
 def generate(pair: Pair, setup: PeerSetup) -> Callable[[Any, object], Any]:
     """Builds a peer's models in its process.
 
-    Returns the function that answers a message: the prompt's token ids, and the most
-    new tokens.
+    Returns the function that answers a message, which contains the prompt's token ids
+    and the maximal number of new tokens.
     """
     opened = open_pair(pair)
     pinned = opened.place.of("target") if setup.threads == 1 else ()

@@ -1,4 +1,4 @@
-"""Which peers there are. Starts no process, so that it is there in a browser, too."""
+"""Lists the peers. This needs no process, so it also works in a browser."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""transformers' own ``generate``, watched from outside.
+"""Runs transformers' own ``generate``, and watches it from outside.
 
-We measure what ``generate`` decoded, when, and in how many passes: hooks on the
-networks count forward passes, and a streamer times verified tokens. This module knows
-no speclib method, and decodes only greedily.
+We record what ``generate`` decodes, when, and in how many passes: hooks on the networks
+count forward passes, and a streamer times verified tokens. Decoding is always greedy.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Commit(NamedTuple):
 
 
 class Generated(NamedTuple):
-    """The new tokens of one request, with the counts that speclib's traces have."""
+    """The new tokens of one request, with the same counts as a speclib trace."""
 
     tokens: tuple[int, ...]
     stats: Stats
@@ -55,10 +54,10 @@ class Watch(BaseStreamer):
     def keep_candidates(
         self, network: PreTrainedModel, args: tuple[object, ...], inputs: dict[str, Any]
     ) -> None:
-        """Hook before each target pass, which sees the pass's input.
+        """Hook before each target pass, which receives the pass's input.
 
-        The input is the text's uncached tokens, then the candidates. The first pass
-        gets the whole prompt, every later one only the last token.
+        The input is the text's uncached tokens, then the candidates. The uncached
+        tokens are the whole prompt in the first pass, and then only the last token.
         """
         fed = inputs["input_ids"][0]
         text_tokens = 1 if self.candidates else self.prompt_length
@@ -73,7 +72,7 @@ class Watch(BaseStreamer):
         """Called by ``generate`` at its end."""
 
     def stats(self) -> Stats:
-        """The counts of the request, once ``generate`` has returned.
+        """The request's counts, once ``generate`` has returned.
 
         A candidate counts as tested if a token was committed at its position.
         """
@@ -105,11 +104,11 @@ class Watch(BaseStreamer):
 
 
 class Transformers:
-    """``generate`` with a target. With a draft it is assisted generation.
+    """``generate`` with a target; with a draft, it is assisted generation.
 
-    eos: ids that end a text.
+    eos: ids of the tokens that end a text.
     settings: for drafting, by their names in GenerationConfig.
-    rules: the target's own, see ``GenerationSettings``.
+    rules: the target's own settings, see ``GenerationSettings``.
     """
 
     def __init__(
@@ -129,7 +128,7 @@ class Transformers:
         widest = max(n.get_output_embeddings().out_features for n in networks)
         beyond_vocab = list(range(target.vocab, widest))
         for network in networks:
-            # The same width for both, or transformers assumes two tokenizers.
+            # If the widths differed, transformers would assume two tokenizers.
             network.config.get_text_config(decoder=True).vocab_size = target.vocab
             drafts = network is networks[-1]
             network.generation_config = _greedy_config(
@@ -142,9 +141,9 @@ class Transformers:
             _feed_known_tokens(draft, draft.stand_in)
 
     def __call__(self, request: tuple[tuple[int, ...], int]) -> Generated:
-        """Decodes one request: the prompt's ids, and the most new tokens.
+        """Decodes one request: the prompt's ids, and the maximal number of new tokens.
 
-        The new tokens end where plain decoding ends them.
+        The new tokens end where plain decoding would end.
         """
         prompt, limit = request
         ids = torch.tensor([prompt], device=self.target.device)
@@ -179,7 +178,7 @@ class Transformers:
 def _feed_known_tokens(draft: HFModel, stand_in: int) -> None:
     """Makes the draft read ``stand_in`` for tokens that its embedding lacks.
 
-    transformers feeds it every token of the target, and would fail there.
+    transformers feeds it every token of the target, and would fail at these.
     """
 
     def known(module: torch.nn.Module, inputs: tuple[torch.Tensor]) -> torch.Tensor:

@@ -1,8 +1,8 @@
-"""Which method is fastest for a pair on this machine? ``plan`` measures them.
+"""Measures which method is fastest for a pair on this machine.
 
-``measure`` appends the same rows as for any measurement, and speed-ups are computed
-from them as in a paper's tables.
+Runs leave rows as in any other measurement, and speed-ups are computed from them as in
+a paper's tables.
 """
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = ("plan",)

@@ -1,4 +1,4 @@
-"""``plan``: every method that a pair can run, measured on this machine."""
+"""``plan`` measures every method that a pair can run, on this machine."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def plan(
     """Measures which method is the fastest for a pair on this machine.
 
     The methods and plain decoding take turns on each prompt. A method with a window
-    uses the best window on the virtual clock and the defaults of its other settings.
-    Rows of earlier runs count; only missing rows are run.
+    uses the best window on the virtual clock, and defaults for its other settings. Rows
+    of earlier runs count; only missing rows are run.
 
-    methods  to compare; None: all that the pair can run
-    servers  devices with the target model, for DSI
+    methods  the methods to compare; None: all that the pair can run
+    servers  number of devices with the target model, for DSI
     say      called with a line of progress
 
-    Returns a row per method, the fastest first. Speeds begin after the first commit.
+    Returns a row per method, fastest first. Speeds count from the first commit.
     ``from`` and ``to`` are the 95 % interval of the speed-up over plain decoding, and
     ``n`` is the number of prompts. Raises SpeclibError for an unknown pair, task or
     method, and if no speed-up could be measured.
@@ -76,7 +76,7 @@ def plan(
     if not shown:
         reasons = "; ".join(dict.fromkeys(errors.values()))
         reasons = reasons or "every answer ended with its first commit"
-        raise BadValue(f"no speed-up on {pair} could be measured: {reasons}")
+        raise BadValue(f"no speed-up could be measured on {pair}: {reasons}")
     table = pd.DataFrame.from_dict(shown, orient="index").round(2)
     return table.sort_values("speed-up", ascending=False)
 
@@ -101,7 +101,7 @@ def _row(runs: CellRuns) -> dict[str, object]:
 
 
 def methods_for(pair: Pair) -> list[str]:
-    """The methods whose drafts or texts the pair provides."""
+    """The methods for which the pair has the draft and the texts."""
     draft, found = pair.draft, []
     for method in METHODS:
         page = about(method)

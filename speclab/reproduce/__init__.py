@@ -1,9 +1,9 @@
 """``make reproduce``: measures cells, then writes tables, notebooks and pages.
 
-``reproduce`` does all of it, ``order`` says what is measured when. ``book`` opens a
-paper for reading, ``notebooks`` runs its notebook, and ``publish`` writes the files
-under ``reports/``. ``real_model`` measures SmolLM2 and writes its page. ``site`` builds
-a web site from the committed files.
+``reproduce`` runs all of this, and ``order`` defines the order of measurements.
+``book`` opens a paper for reading, ``notebooks`` runs its notebook, and ``publish``
+writes the files under ``reports/``. ``real_model`` measures SmolLM2 and writes its
+page. ``site`` builds a web site from the committed files.
 """
 
 # The door: what other rooms may import. The rest is private to this room.

@@ -1,11 +1,11 @@
-"""A paper opened for reading: its tables are filled once, and each is shown as a page.
+"""Opens a paper for reading: fills its tables once, and shows each as a page.
 
     pearl = Book("pearl")
-    pearl.show("table-5")           # does it reproduce? by how much, and what to know
+    pearl.show("table-5")           # does it reproduce, how closely, and what to know
     pearl.timeline("table-1", "Llama2 7&70B")
 
 The notebooks under ``notebooks/reproduce`` use it. Numbers come from rows that were
-published or run here, and from the committed virtual numbers.
+published or measured here, and from the committed virtual numbers.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from speclab.views.tables.table_page import TablePage
     from speclib.drawing.timeline.widget import Timeline
 
-MOST_WAYS = 7  # rows or columns for which a page says why the measured run differs
-OF_THE_AUTHORS = " (ours)"  # after the name of the authors' own method
+MOST_WAYS = 7  # rows or columns for which a page explains the measured difference
+AUTHORS_SUFFIX = " (ours)"  # after the name of the authors' own method
 
 
 @dataclass(frozen=True)
 class ShownRun:
-    """A run for a timeline: its trace, and the text of each token id."""
+    """A run to show in a timeline: its trace, and the text of each token id."""
 
     trace: Trace
     pieces: dict[int, str]
@@ -78,7 +78,7 @@ class Book:
 
     @cached_property
     def filled(self) -> dict[str, TableResult]:
-        """Every table with everything that is known about it, by item."""
+        """Every table with all known numbers, by item."""
         return fill_all(self.paper, self._known)
 
     @cached_property
@@ -95,7 +95,7 @@ class Book:
 
     @checked
     def item(self, name: str) -> TableResult:
-        """The item's table with everything that is known about it."""
+        """The item's table with all known numbers."""
         self.paper.table(name)  # raises an error that names an unknown item
         return self.filled[name]
 
@@ -112,9 +112,9 @@ class Book:
         return table_page(self.item(name), self.others, self._ways(name))
 
     def _ways(self, name: str) -> dict[str, Reconciled]:
-        """From print to measurement, cause by cause, by row or column.
+        """Explains, cause by cause, why measured numbers differ from printed ones.
 
-        Only for the paper's first table, since each takes seconds.
+        Only for the paper's first table, since each number takes seconds.
         """
         table = self.item(name).table
         main = table.main
@@ -137,11 +137,11 @@ class Book:
     def timeline(
         self, name: str, column: str | None = None, *, tokens: int = 24
     ) -> Timeline | None:
-        """An item's printed steps, replayed; or a request for each row of a ``column``.
+        """An item's printed steps, replayed; or one request for each row of a column.
 
-        These requests are simulated now, with the paper's latencies. The axis ends
-        where the slowest method has written ``tokens`` tokens. Returns None if the
-        column has no virtual numbers.
+        The requests are simulated now, with the paper's latencies. The axis ends when
+        the slowest method has written ``tokens`` tokens. Returns None if ``column`` has
+        no virtual numbers.
         """
         from speclib.drawing.timeline.widget import timeline
 
@@ -156,7 +156,7 @@ class Book:
             spec = cell.spec
             if cell.column == column and isinstance(spec, VirtualSpec):
                 trace = example_trace(spec)
-                label = cell.row.removesuffix(OF_THE_AUTHORS)
+                label = cell.row.removesuffix(AUTHORS_SUFFIX)
                 gamma = trace.meta.get("gamma")
                 label += "" if gamma is None else f", γ = {gamma}"
                 runs[label] = ShownRun(trace, {})
@@ -167,13 +167,13 @@ class Book:
 
 
 def _replayed_run(steps: ReplayedSteps) -> ShownRun:
-    """A replayed run; printed tokens are words without spaces, so each gets one."""
+    """A replayed run, with a space added before each printed token."""
     pieces = {token: f" {word}" for token, word in steps.pieces.items()}
     return ShownRun(steps.trace, pieces)
 
 
 def _when_written(tokens: int, trace: Trace) -> float:
-    """When a run has written ``tokens`` tokens, or all that it wrote, in seconds."""
+    """The time in seconds when a run has written ``tokens`` tokens, or all of its."""
     written = 0
     for event in trace.commits:
         written += len(event.tokens)

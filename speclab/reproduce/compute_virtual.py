@@ -1,4 +1,4 @@
-"""Computes the virtual numbers that ``data`` lacks, or recomputes all of them."""
+"""Computes the virtual numbers missing from ``data``, or recomputes all of them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from speclab.virtual.cells import run, run_all
 from speclib.atomic_files import write_atomically
 
 
-def compute_virtual(papers: Iterable[Paper], anew: bool = False) -> dict[str, str]:
+def compute_virtual(papers: Iterable[Paper], recompute: bool = False) -> dict[str, str]:
     """Brings ``data/virtual.csv`` and ``data/virtual-grids.json`` up to date.
 
-    With ``anew`` everything is recomputed, and lines of cells that no paper has any
-    more are dropped. A failing cell does not affect the others; returns the reason by
-    the cell's name.
+    With ``recompute`` everything is computed again, and lines are dropped if their
+    cells are no longer in any paper. A failing cell does not affect the others. Returns
+    the reason for each failed cell, by its name.
     """
     papers = list(papers)
-    lines = {} if anew else virtual_numbers.read_texts()
+    lines = {} if recompute else virtual_numbers.read_texts()
     cells = missing_cells(papers, lines)
     errors = {}
     with Progress("virtual cells") as bar:
@@ -40,14 +40,14 @@ def compute_virtual(papers: Iterable[Paper], anew: bool = False) -> dict[str, st
                 lines |= virtual_numbers.texts_of(cell, result)
     if cells:
         virtual_numbers.write(lines.values())
-    _compute_grids(papers, anew)
+    _compute_grids(papers, recompute)
     return errors
 
 
 def missing_cells(
     papers: Iterable[Paper], lines: Container[Key] | None = None
 ) -> dict[VirtualSpec, list[TableCell]]:
-    """The cells that lack a line in the file, by their spec."""
+    """The cells without a line in the file, by their spec."""
     there = virtual_numbers.read_texts() if lines is None else lines
     cells: dict[VirtualSpec, list[TableCell]] = {}
     for paper in papers:
@@ -60,7 +60,7 @@ def missing_cells(
 
 
 def fill_now(table: Table) -> TableResult:
-    """A table with its virtual numbers computed now; nothing is stored."""
+    """Fills a table with virtual numbers computed now, and stores nothing."""
     cells = cells_to_run(table, ("virtual",))
     numbers = {}
     for cell in cells:
@@ -71,8 +71,8 @@ def fill_now(table: Table) -> TableResult:
     return fill(table, cells, known, "", kinds=("virtual",))
 
 
-def _compute_grids(papers: Iterable[Paper], anew: bool) -> None:
-    grids = {} if anew else read_grids()
+def _compute_grids(papers: Iterable[Paper], recompute: bool) -> None:
+    grids = {} if recompute else read_grids()
     wanted = set()
     for paper in papers:
         for table in paper.tables.values():

@@ -1,4 +1,4 @@
-"""Measures papers' tables, in the order of ``order``."""
+"""Measures papers' tables, in the order that ``order`` defines."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Say = Callable[[str], object]  # shows a line of progress
 
 
 def print_at_once(text: str) -> None:
-    """Prints a line and flushes it, so that a log shows it without delay."""
+    """Prints a line and flushes it, so a log shows it without delay."""
     print(text, flush=True)
 
 
 def measure_papers(
     papers: Iterable[Paper], deadline: float, quick: bool, say: Say
 ) -> dict[Spec, str]:
-    """Measures papers' tables in the order of ``order``; returns why cells failed."""
+    """Measures papers' tables in order; returns why cells failed."""
     from speclab.measure.fit import fit, needs_fit
     from speclab.measure.measure import Step, measure
     from speclab.runs.spec import MeasuredSpec, Spec
@@ -46,4 +46,4 @@ def measure_papers(
             say(f"{pair} is not fitted: {error}")
     say(f"measuring for at most {(deadline - time.monotonic()) / 60:.1f} min")
     errors = measure(todo, deadline, say)
-    return {asked: why for asked, why in errors.items() if isinstance(asked, Spec)}
+    return {spec: why for spec, why in errors.items() if isinstance(spec, Spec)}

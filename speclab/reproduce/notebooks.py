@@ -1,4 +1,4 @@
-"""Runs notebooks strictly: unknown parameters fail, no half-written result remains.
+"""Runs notebooks strictly: unknown parameters fail, and no incomplete output remains.
 
 Papermill's own command only warns about a parameter that the notebook does not have.
 """
@@ -42,11 +42,11 @@ def run_notebook(
 ) -> Path:
     """Runs the notebook ``path`` and writes the executed one to ``out``.
 
-    ``bar``: show a progress bar, if there is a terminal.
+    ``bar``: whether to show a progress bar in a terminal.
 
     Raises SpeclibError for a parameter that the notebook does not have, and for a
-    failing cell. On an error ``out`` is unchanged, and ``out``.part has the notebook up
-    to the failing cell.
+    failing cell. On an error, ``out`` is unchanged, and ``out``.part contains the
+    notebook up to the failing cell.
     """
     parameters = dict(parameters or {})
     if not path.is_file():
@@ -77,7 +77,7 @@ def run_notebooks(
 ) -> Iterator[tuple[str, str | None]]:
     """Runs notebooks in parallel, one per core.
 
-    Yields the name of each as it ends, with the reason if it failed, else None.
+    Yields each notebook's name when it ends, with the reason if it failed or None.
     """
     running = {notebook.name for notebook in to_run}
     try:
@@ -99,7 +99,7 @@ def _run_one(notebook: NotebookToRun) -> tuple[str, str | None]:
 
 
 def in_words(error: Exception) -> str:
-    """An error's text, with its type if the text alone may say nothing."""
+    """An error's text, with its type if the text alone may not be clear."""
     if isinstance(error, SpeclibError):
         return str(error)
     return f"{type(error).__name__}: {error}"
@@ -108,7 +108,7 @@ def in_words(error: Exception) -> str:
 def store_lecture(path: Path) -> Path:
     """Runs a lecture in place, with its default parameters, and cleans it for storing.
 
-    It stores outputs that a page can show: text, tables, pictures. Widgets, whose state
+    Stores outputs that a page can show: text, tables, pictures. Widgets, whose state
     would be missing, and execution times are dropped. Buttons that run real models are
     clicked.
     """
@@ -142,10 +142,10 @@ def _keep_what_pages_show(notebook: NotebookNode, name: str) -> None:
 
 
 def with_palette(png: bytes) -> bytes:
-    """The picture in 256 colours on white, which takes less than half the bytes.
+    """The picture in 256 colours on white, which needs less than half the bytes.
 
     Our pictures use a few flat colours, and their rounded corners are transparent.
-    Needs Pillow, which is installed wherever lessons are stored.
+    Requires Pillow, which is installed wherever lessons are stored.
     """
     from PIL import Image
 

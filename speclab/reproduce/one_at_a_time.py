@@ -1,4 +1,4 @@
-"""Two runs of ``make reproduce`` in one checkout take turns."""
+"""Makes runs of ``make reproduce`` in the same checkout take turns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def one_at_a_time(say: Callable[[str], object]) -> Iterator[None]:
     except Timeout:
         say(
             "another run is under way in this checkout: waiting for it to end "
-            "(interrupt to stop waiting); its finished runs are not repeated"
+            "(interrupt to stop waiting); what it has measured is not repeated"
         )
         lock.acquire()
     except OSError as error:

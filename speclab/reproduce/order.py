@@ -1,4 +1,4 @@
-"""The order of measurements: this list, from top to bottom, until the deadline.
+"""Orders the measurements: this list, from top to bottom, until the deadline.
 
     1  PEARL's main table: eight prompts per cell
     2  the other papers' main tables: four prompts per cell
@@ -6,12 +6,12 @@
        decoding on all cores
     4  every other table: one prompt per cell
     5  values that do not come from running a method
-    6  all tables: two prompts, four, eight, and so on up to the number a cell asks for
+    6  all tables: two prompts, four, eight, and so on up to the number a cell requests
 
-With ``quick``, only the first two are measured, with three prompts and with one.
+With ``quick``, only the first two are measured, with three prompts and with one prompt.
 Starting a pair's workers and choosing its windows takes as long as ten runs, so a step
-takes as many prompts as it can. A cell in several tables is measured once. A run that
-has a row is not repeated, so a second call continues where the first one ended.
+includes as many prompts as it can. A cell in several tables is measured once. A run
+that has a row is not repeated, so a second call continues where the first one ended.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ FIRST = "pearl"  # the paper whose main table comes first
 
 
 def steps(papers: Sequence[Paper], quick: bool = False) -> Iterator[Step | ValuesStep]:
-    """The steps of the list above for the given papers."""
+    """The steps of the list above, for these papers."""
     first = [spec for p in papers if p.key == FIRST for spec in main_specs(p)]
     others = [spec for p in papers if p.key != FIRST for spec in main_specs(p)]
-    yield from _to(_at_the_head(first), 3 if quick else 8)
-    yield from _to(_at_the_head(others), 1 if quick else 4)
+    yield from _to(_specs_measured_first(first), 3 if quick else 8)
+    yield from _to(_specs_measured_first(others), 1 if quick else 4)
     if quick:
         return
     yield from _to([*first, *others], 1)
@@ -50,10 +50,10 @@ def steps(papers: Sequence[Paper], quick: bool = False) -> Iterator[Step | Value
         prompts *= 2
 
 
-def _at_the_head(specs: Sequence[Spec]) -> list[Spec]:
+def _specs_measured_first(specs: Sequence[Spec]) -> list[Spec]:
     """The measured cells, except plain decoding on all cores of a pair.
 
-    DSI has no measured cells, so its emulated ones are taken.
+    DSI has no measured cells, so its emulated cells are included instead.
     """
     measured = [spec for spec in specs if isinstance(spec, MeasuredSpec)]
     emulated = [spec for spec in specs if isinstance(spec, EmulatedSpec)]
@@ -64,7 +64,7 @@ def _at_the_head(specs: Sequence[Spec]) -> list[Spec]:
 
 
 def _to(specs: Sequence[Spec], prompts: int) -> Iterator[Step]:
-    """Steps that bring each cell to ``prompts`` prompts, or as many as it asks for."""
+    """Steps that run each cell on ``prompts`` prompts, or on all that it requests."""
     by_prompts: dict[int, list[Spec]] = {}
     for spec in specs:
         by_prompts.setdefault(min(prompts, spec.requests), []).append(spec)

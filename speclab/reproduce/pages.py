@@ -1,4 +1,4 @@
-"""Executed notebooks as pages that open from disk, and the page that lists them."""
+"""Turns executed notebooks into pages that open from disk, and lists them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ th, td {{ padding: 0.1rem 0.5rem; vertical-align: top; }}
 def notebook_page(executed: str, title: str) -> str:
     """The page of an executed notebook (its JSON text): texts and outputs, no code.
 
-    Its charts load plotly.min.js from the same folder; it loads nothing else.
+    The page loads nothing but plotly.min.js from the same folder, for its charts.
     """
     from nbconvert import HTMLExporter
 
@@ -48,7 +48,7 @@ def notebook_page(executed: str, title: str) -> str:
 
 
 def _prepare_output(output: NotebookNode) -> None:
-    """Turns a chart into HTML and a widget into its picture; adds alternative texts."""
+    """Turns charts into HTML and widgets into pictures, and adds alternative texts."""
     forms = output.get("data", {})
     if forms.pop(WIDGET, None) and "image/png" not in forms:
         output.data = {"text/html": ""}  # for example, a progress bar
@@ -74,7 +74,7 @@ def _chart_html(figure: dict[str, Any]) -> str:
 
 
 def index_html(markdown: str, pages: Set[str]) -> str:
-    """The index as a page; its links lead to HTML pages if they exist."""
+    """The index as a page, which links to HTML pages if they exist."""
     import mistune
 
     text = str(mistune.html(markdown))

@@ -1,7 +1,6 @@
 """Writes the report files: ledger, claims, Markdown, pages, index.
 
-Each is written whole or left untouched, from what is known now. ``views`` decides what
-the files look like.
+Each is written completely or left unchanged. ``views`` determines what they look like.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from .book import Book
 
 # -- rows of other machines ------------------------------------------------------------
 def merge_rows(path: Path) -> int:
-    """Adds rows that another machine wrote; returns how many are new.
+    """Adds rows that another machine wrote, and returns the number of new rows.
 
-    They go into ``data/runs/<machine>.csv``, so that every report shows them. Raises
+    They are added to ``data/runs/<machine>.csv``, so every report shows them. Raises
     BadValue for a file that is damaged or has other columns.
     """
     if not path.is_file():
@@ -80,11 +79,11 @@ def write_tables(books: Iterable[Book]) -> None:
 
 # -- pages -----------------------------------------------------------------------------
 def write_front_figure(book: Book) -> None:
-    """Writes timeline.png, the front page's figure, if it is from this paper."""
+    """Writes timeline.png, the front page's figure, if this paper provides it."""
     front = book.paper.facts.get("front")
     if front:
         timeline = book.timeline(front["item"], front["column"])
-        if timeline is not None:  # None if its table is not filled
+        if timeline is not None:  # None without virtual numbers
             timeline.save(paths.REPORTS / "timeline.png")
 
 
@@ -100,7 +99,7 @@ def write_page(book: Book, executed: Path) -> None:
 
 
 def write_index_page(books: Iterable[Book]) -> None:
-    """Writes index.md, a line per paper, and index.html, which links to the pages."""
+    """Writes index.md, with a line per paper, and index.html, which links to pages."""
     from speclab.views.tables.markdown import index_markdown
 
     from .pages import index_html
@@ -113,7 +112,7 @@ def write_index_page(books: Iterable[Book]) -> None:
 
 
 def _further_pages() -> list[str]:
-    """The index's lines for existing pages that don't belong to a paper."""
+    """The index's lines for existing pages that belong to no paper."""
     lines = {
         "smollm2.md": "[A real model](smollm2.md): every method on SmolLM2, measured.",
         "audit.md": "[The audit](audit.md): what papers and code claim, checked.",

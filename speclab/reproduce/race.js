@@ -1,4 +1,4 @@
-// A race on a page without Python: the slider chooses among timelines that Python has drawn,
+// A race on a page without Python. The slider chooses among timelines drawn beforehand,
 // pictures[alpha] = [svg, story]. race.py appends this to the timeline's own script.
 function showRace(figure, pictures, first) {
   const stops = Object.keys(pictures).sort((a, b) => a - b);

@@ -1,6 +1,6 @@
-"""An animated race of methods, on a page without Python.
+"""Draws an animated race of methods, on a page without Python.
 
-The timeline for every stop of the slider is drawn when the page is written; the
+The timeline for every position of the slider is drawn when the page is written; the
 timeline widget's own script shows and plays it. A page has one race.
 """
 
@@ -18,15 +18,15 @@ from speclib.drawing.timeline.widget import SCRIPT, STYLE
 RACE_SCRIPT = Path(__file__).with_name("race.js")
 RATES = (0.0, 0.2, 0.4, 0.45, 0.5, 0.6, 0.8, 0.9, 1.0)  # acceptance rates
 FIRST_RATE = 0.8
-WIDTH = 860  # pixels; on a narrower page the picture shrinks
+WIDTH = 860  # pixels; the picture shrinks on a narrower page
 FIGURE = """
 <figure class="race" id="race">
 <figcaption>{title}</figcaption>
 <label>α, the acceptance rate: <output></output>
 <input type="range" min="0" step="1"></label>
 <div class="speclib-timeline"></div>
-<p>Which words the draft model gets right is random. All numbers are virtual: the
-methods' own code, on a simulated clock.</p>
+<p>The words that the draft model gets right are random. All numbers are virtual: the
+methods' own code ran on a simulated clock.</p>
 </figure>
 <style>{style}</style>
 <script type="module">

@@ -1,7 +1,7 @@
-"""SmolLM2 with every method: measured on chats, and shown in ``reports/smollm2.md``.
+"""Measures SmolLM2 with every method on chats, and writes ``reports/smollm2.md``.
 
-The page is made from rows, and measuring adds rows from this machine. Each method runs
-with its default settings, and methods with a window also with the best one.
+Measuring adds this machine's rows, and the page is made from rows. Each method runs
+with its default settings, and a method with a window also with its best window.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from speclib.trace.metrics import total
 from .measuring import print_at_once
 
 PAIR = "smollm2"
-TASK = "mt_bench"  # chats of eight kinds in turn; Spec-Bench's if it is available
+TASK = "mt_bench"  # chats of eight kinds in turn; Spec-Bench's if available
 VIRTUAL_REQUESTS = 8
 
 # Outputs are also compared on other tasks, for a few tokens after each prompt.
@@ -115,7 +115,7 @@ def specs(tokens: int, task: str = TASK) -> tuple[MeasuredSpec, ...]:
 
 
 def exact_specs(task: str) -> tuple[MeasuredSpec, ...]:
-    """The cells whose outputs are compared, each method with its default window."""
+    """The cells whose outputs are compared: each method with its default window."""
     cells = specs(EXACT_TOKENS, task)
     return tuple(cell for cell in cells if cell.gamma != "best")
 
@@ -153,7 +153,7 @@ def _measure(
 ) -> dict[str, str]:
     deadline = time.monotonic() + 60 * minutes
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the page itself says which are slow
+        warnings.simplefilter("ignore")  # the page itself marks slow settings
         errors = measure(steps, deadline, say)
     return {
         cell.name: errors[cell] for cell in errors if isinstance(cell, MeasuredSpec)
@@ -201,14 +201,14 @@ def _exactness(rows: Sequence[Row]) -> Iterator[str]:
     """The table of compared outputs."""
     yield EXACT
     for cell in exact_specs(TASK):
-        asked = key_of(cell)
-        how = asked.method, asked.settings
+        key = key_of(cell)
+        how = key.method, key.settings
         own = [row for row in rows if (row.key.method, row.key.settings) == how]
         prompts = len({(row.key.task, row.prompt) for row in own})
         same = sum(row.differs is None for row in own)
         counts = f"{prompts} | {len(own)} | {same}"
         if own:
-            yield f"| {_name(cell)} | {asked.settings} | {counts} |"
+            yield f"| {_name(cell)} | {key.settings} | {counts} |"
     yield ""
 
 

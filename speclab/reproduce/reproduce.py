@@ -1,8 +1,8 @@
 """``make reproduce``: measures until the time budget is used, then writes all reports.
 
-Measuring writes rows, and reports are made from rows. The two know nothing about each
-other; this file calls one and then the other. Whether time runs out or an interrupt
-comes, reports are written from the rows that exist.
+Measuring writes rows, and reports are made from rows. The two are independent; this
+file calls one and then the other. If time runs out, or after an interrupt, reports are
+written from the rows that exist.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 DEFAULT_MINUTES = 20.0
 QUICK_MINUTES = 5.0
 FULL_MINUTES = 60.0
-PAGES_SECONDS = 120.0  # part of the budget: what the pages take on two cores
-QUICK_PAGES_SECONDS = 90.0  # without the audit's page
+PAGES_SECONDS = 120.0  # the part of the budget that the pages need on two cores
+QUICK_PAGES_SECONDS = 90.0  # the same without the audit's page
 RUNNERS = ("papermill", "nbconvert", "ipykernel")  # packages for running a notebook
 
 
 @dataclass
 class Outcome:
-    """The outcome of a call.
+    """The outcome of ``reproduce``.
 
     failed       the reason for each cell or notebook that failed, by its name
     interrupted  whether an interrupt ended it; reports were written anyway
@@ -56,8 +56,8 @@ def reproduce(
     """Measures for at most ``minutes``, and writes reports.
 
     only     papers to measure and to write pages for; all if empty
-    minutes  0 measures nothing: the reports are made from existing rows
-    quick    only the main tables; the audit's page is not rewritten
+    minutes  if 0, nothing is measured: the reports are made from existing rows
+    quick    measure only the main tables, and do not rewrite the audit's page
 
     Raises SpeclibError for an unknown paper. Failed cells are in the outcome;
     everything else is written.
@@ -84,7 +84,7 @@ def reproduce(
 
 
 def choose_papers(only: Iterable[str] = ()) -> list[Paper]:
-    """The papers that have a folder of tables, in order; or ``only`` some of them."""
+    """The papers named in ``only``, or all papers with a folder of tables, in order."""
     from speclab.papers.load_papers import load_paper
 
     papers = [load_paper(path.parent.name) for path in all_paper_files()]
@@ -108,7 +108,7 @@ def complete_virtual(papers: Iterable[Paper], say: Say) -> dict[str, str]:
 
     missing = missing_cells(papers)
     if missing:
-        say(f"computing {len(missing)} virtual cells that data/virtual.csv lacks")
+        say(f"computing {len(missing)} virtual cells missing from data/virtual.csv")
     return compute_virtual(papers)
 
 
@@ -140,7 +140,7 @@ def write_reports(
 
 
 def _missing_runners() -> list[str]:
-    """Packages for running a notebook that are not installed."""
+    """The packages for running notebooks that are not installed."""
     return [tool for tool in RUNNERS if find_spec(tool) is None]
 
 
@@ -148,7 +148,7 @@ def _make_pages(books: Mapping[str, Book], say: Say) -> Iterator[tuple[str, str]
     """Runs the papers' notebooks, one per core, and writes their pages.
 
     Yields each notebook that failed, with the reason. If packages for running notebooks
-    are missing, no page is written, and nothing fails.
+    are missing, no pages are written, and nothing fails.
     """
     from . import publish
     from .notebooks import NotebookToRun, notebook_of, run_notebooks

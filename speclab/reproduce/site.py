@@ -1,4 +1,4 @@
-"""``make site``: manual, lessons, reports and API as pages that need no Python.
+"""``make site``: builds manual, lessons, reports and API as pages without Python.
 
 Sphinx builds them from the committed files, with ``docs/conf.py``. Nothing is measured;
 only the animated races are computed, on the virtual clock. The pages open from disk and
@@ -46,7 +46,7 @@ COPIED = (
     "reports/*.csv",
     "reports/timeline.png",
 )
-FOLDER_LINK = re.compile(r"\]\(\.\./reports(/gpu)?\)")  # a folder is not a page
+FOLDER_LINK = re.compile(r"\]\(\.\./reports(/gpu)?\)")  # a folder has no page
 MARK = ".buildinfo"  # a folder with this file was built by Sphinx
 CONTENTS = """
 ```{{toctree}}
@@ -79,7 +79,7 @@ def build_site(out: Path, *, api: bool = True) -> Path:
         collect(source, api)
         words = ["-qW", "-j", "2", "-c", str(source / "docs"), str(source), str(built)]
         if build_main(words):
-            raise SpeclibError("Sphinx failed, see above")
+            raise SpeclibError("Sphinx failed; see its output above")
         shutil.rmtree(built / ".doctrees")
         shutil.rmtree(out, ignore_errors=True)
         shutil.move(built, out)
@@ -119,7 +119,7 @@ def _copy_pages_of_items(reports: Path) -> None:
 
 
 def _prepare_lesson(lesson: Path) -> None:
-    """Adds alternative texts to pictures, and an animated race to lessons with one."""
+    """Adds alternative texts to pictures, and replaces a race with an animated one."""
     notebook = json.loads(lesson.read_text("utf-8"))
     race = OF_LESSONS.get(lesson.stem)
     for cell in notebook["cells"]:
@@ -134,7 +134,7 @@ def _prepare_lesson(lesson: Path) -> None:
 
 
 def _write_api(source: Path) -> list[str]:
-    """Writes a page for each folder of speclib, and one for speclab's public names."""
+    """Writes a page for each folder of speclib and for speclab's public names."""
     from sphinx.ext.apidoc import main
 
     folder = paths.ROOT / "speclib"
@@ -146,7 +146,7 @@ def _write_api(source: Path) -> list[str]:
 
 
 def _write_front_page(source: Path, lessons: list[Path], api: list[str]) -> None:
-    """Writes the README with the race below its first paragraph, and all contents."""
+    """Writes the README, with the race after its first paragraph and all contents."""
     parts = (paths.ROOT / "README.md").read_text("utf-8").split("\n\n")
     parts.insert(2, race_html(THREE_WAYS))
     reports = [path.stem for path in sorted(source.glob("reports/*.md"))]

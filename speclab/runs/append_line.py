@@ -1,4 +1,4 @@
-"""Appends lines to tables: a whole line, or nothing."""
+"""Appends a line to a file, completely or not at all."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from speclib.atomic_files import naming
 
 
 def append_line(path: Path, line: str, header: str) -> None:
-    """Append a whole line to a text file; a new file begins with ``header``.
+    """Appends a whole line to a text file; a new file begins with ``header``.
 
-    First removes an incomplete last line, which a killed process may have left. Raises
-    SpeclibError naming the file if it cannot be written; the file is then unchanged.
+    Before that, removes an incomplete last line, which a killed process may have left.
+    If the file cannot be written, raises SpeclibError naming it and leaves it
+    unchanged.
     """
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)

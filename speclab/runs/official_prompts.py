@@ -1,4 +1,4 @@
-"""Official benchmark files, which replace our own prompts in measurements."""
+"""Finds official benchmark files, which replace our own prompts in measurements."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def official_folder(task: str) -> Path | None:
     """The folder of a task's official prompts; None if our own are used.
 
     The environment variable SPECLIB_PROMPTS names a folder of official files (see
-    ``prompts.load``). Tasks missing there use our prompts. Raises BadValue if it is not
-    a folder, or has no official file at all.
+    ``prompts.load``). Tasks without a file there use our prompts. Raises BadValue if it
+    is not a folder, or contains no official file.
     """
     if not OFFICIAL_PROMPTS:
         return None

@@ -1,7 +1,7 @@
 """Rows: every timed run and its results, as plain CSV.
 
-A run is one prompt decoded with one method. Its row says what was run and where
-(``Row``), and has its counts and seconds (``traces.counts.Counts``). It is appended to
+A run is one prompt decoded with one method. Its row (``Row``) records what was run,
+where, and with what counts and seconds (``traces.counts.Counts``). It is appended to
 ``.cache/runs/<machine>.csv`` when the run ends, so interrupting a measurement loses
 only the current run. Published files are ``data/runs/<machine>.csv``.
 
@@ -32,16 +32,16 @@ from .spec import Spec, ToySpec
 
 COUNTS = tuple(f.name for f in fields(Counts) if f.name != "requests")
 TIMED_KINDS = ("emulated", "measured")
-MOST_FROM_OTHERS = 0.05  # share of the machine; if others took more, the run is busy
+MOST_USED_BY_OTHERS = 0.05  # share of the machine; if others took more, the run is busy
 RESTORE = "restore the file, or remove the line"
 
 
 class RowKey(NamedTuple):
-    """What runs share that differ only in their prompt.
+    """The fields that runs share if only their prompts differ.
 
     kind        "measured" or "emulated"
     on          the pair; for an emulated run, the latency file
-    rate        for an emulated run, the acceptance rate of its toys
+    rate        for an emulated run, its toys' acceptance rate
     task        the set of prompts
     dtype       of the models
     limit       tokens requested
@@ -68,10 +68,10 @@ class Row:
 
     machine     see ``this_machine``
     key         what was run
-    group       the runs that took turns with it: when they began, and their prompt
-    prompt      its number in the task; ``turn``: its position in the group's turns
-    gamma       the window that was used; ``how`` it was chosen, if not as a number
-    c           seconds of a target pass over those of a draft pass, in this world
+    group       names the runs that took turns with it: when they began, their prompt
+    prompt      the prompt's number in the task; ``turn``: the run's position in turns
+    gamma       the window used; ``how``: the way it was chosen, unless as a number
+    c           seconds of a target pass over seconds of a draft pass, in this world
     draft       the draft's backend, and its size if it was fitted
     stats       counts and seconds
     others      the share of the machine used by other programs during the run
@@ -97,7 +97,7 @@ class Row:
     @property
     def is_busy(self) -> bool:
         """Whether other programs kept the machine busy during the run."""
-        return self.others > MOST_FROM_OTHERS
+        return self.others > MOST_USED_BY_OTHERS
 
 
 COLUMNS = (
@@ -118,7 +118,7 @@ COLUMNS = (
 )
 
 
-# The fields of a spec that form a row's conditions, in this order.
+# The fields of a spec that make up a row's conditions, in this order.
 CONDITIONS = (
     "length",
     "temperature",
@@ -133,14 +133,16 @@ CONDITIONS = (
 @cache
 def key_of(spec: Spec) -> RowKey:
     """The key that all rows of a cell share."""
-    asked = spec.model_dump()
-    conditions = {name: asked[name] for name in CONDITIONS if asked.get(name)}
+    spec_values = spec.model_dump()
+    conditions = {
+        name: spec_values[name] for name in CONDITIONS if spec_values.get(name)
+    }
     return RowKey(
         kind=spec.kind,
-        on=asked.get("pair") or asked["latency"],
+        on=spec_values.get("pair") or spec_values["latency"],
         rate=f"{spec.alpha:g}" if isinstance(spec, ToySpec) else "",
-        task=asked.get("task", ""),
-        dtype=asked.get("dtype", ""),
+        task=spec_values.get("task", ""),
+        dtype=spec_values.get("dtype", ""),
         limit=spec.tokens,
         conditions=_in_words(conditions),
         method=spec.method,
@@ -172,8 +174,8 @@ def read(path: Path) -> list[Row]:
     """The rows in a file.
 
     An incomplete last line, left by a run that was killed while writing, is ignored;
-    so is an incomplete header. Raises BadValue naming the file, and the line if it is
-    damaged, duplicated or dated in the future; also for another version's columns.
+    so is an incomplete header. Raises BadValue naming the file, for another version's
+    columns, and naming the line if it is damaged, duplicated or dated in the future.
     """
     try:
         text = path.read_text("utf-8")
@@ -188,8 +190,8 @@ def read(path: Path) -> list[Row]:
         raise BadValue(
             f"{path} has other columns than rows of this version: it lacks "
             f"{sorted(set(COLUMNS) - set(header))} and has "
-            f"{sorted(set(header) - set(COLUMNS))}; measure again, or move the "
-            "file away"
+            f"{sorted(set(header) - set(COLUMNS))} instead; measure again, or move "
+            "the file away"
         )
     rows: list[Row] = []
     line_of: dict[object, int] = {}
@@ -241,7 +243,7 @@ def _text(value: object) -> str:
 
 
 def _row_of(texts: list[str]) -> Row:
-    """The row in a line's texts; raises ValueError naming an impossible value."""
+    """The row that a line contains. Raises ValueError naming an impossible value."""
     if len(texts) != len(COLUMNS):
         raise ValueError(f"{len(texts)} values, expected {len(COLUMNS)}")
     by_name = dict(zip(COLUMNS, texts, strict=True))
@@ -298,19 +300,19 @@ def _whole(name: str, text: str) -> int:
 # -- the runs of a cell ----------------------------------------------------------------
 @dataclass
 class CellRuns:
-    """What is known about a cell: each request's counts, and its baseline's.
+    """All that is known about a cell: the counts of its requests and their baselines.
 
     stats, baseline
               counts of each request, for the method and for its baseline
     labels    a label per request, shared with other methods' runs on the same prompt
-    gamma     the window used; ``how`` it was chosen
-    c         seconds of a target pass over those of a draft pass
+    gamma     the window used; ``how``: the way it was chosen
+    c         seconds of a target pass over seconds of a draft pass
     machine   where it was timed; "" for the virtual clock
     date      of its newest run
     draft     the draft's backend
-    is_busy   whether other programs kept the machine busy, in runs that count
-    differs   how many outputs differ from plain decoding's
-    settings  the settings picked from a choice among several
+    is_busy   whether other programs kept the machine busy during any run that counts
+    differs   number of outputs that differ from plain decoding's
+    settings  the settings chosen among several
     """
 
     spec: Spec
@@ -338,10 +340,10 @@ class Rows:
         self.machines = sorted({machine for machine, _ in self._by_key})
 
     def of(self, spec: Spec, machine: str) -> CellRuns | None:
-        """A cell's runs on a machine, each with its baseline; None if there are none.
+        """A cell's runs on a machine, each with its baseline; None if it has none.
 
         If a prompt was run more than once, the newest group counts. Busy runs count
-        only if there are fewer than two quiet ones.
+        only if there are fewer than two quiet runs.
         """
         plain = {row.group: row for row in self._rows(spec.baseline, machine)}
         pairs: dict[int, tuple[Row, Row]] = {}

@@ -1,10 +1,10 @@
-"""What to run: a spec is one cell, a method on one latency file or pair.
+"""Specs: each defines one cell, a method on a latency file or a pair.
 
     VirtualSpec    toys on the virtual clock
     EmulatedSpec   toys in real processes, whose operations take a latency file's times
     MeasuredSpec   real models on this machine
 
-This module knows methods, but no papers.
+This module depends on methods, but not on papers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FIRST_PART = 0.4  # of a cell's requests
 class WorkerPool(NamedTuple):
     """The workers that a measured cell needs; cells with the same needs share them.
 
-    ``cancel``: what a worker does with a cancelled operation.
+    ``cancel``: how a worker handles a cancelled operation.
     """
 
     pair: str
@@ -42,7 +42,7 @@ class WorkerPool(NamedTuple):
 class AnySpec(BaseModel):
     """The fields of every cell.
 
-    method       name of the method; in a measured cell also a peer's name
+    method       name of the method; in a measured cell, a peer's name is possible, too
     gamma        its window: a number; "auto", which is round(c); "c-2", which is two
                  less; "best", which is searched for on the virtual clock; None for a
                  method without a window
@@ -51,8 +51,8 @@ class AnySpec(BaseModel):
     cancel       the world's policy for cancelled operations; None: its default
     temperature, seed
                  for sampling
-    with_tail    whether the method drafts beyond the last token, like published code
-                 that counts these drafts (see ``traces.counts.with_tail``)
+    with_tail    whether the method drafts beyond the last token; some published code
+                 counts these drafts (see ``traces.counts.with_tail``)
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -103,7 +103,7 @@ class AnySpec(BaseModel):
         )
 
     def _called(self, **named: object) -> str:
-        """The method's call, including those of ``named`` that are set."""
+        """The method's call, with those of the ``named`` settings that are set."""
         given: dict[str, object] = {}
         if self.gamma is not None:
             given["gamma"] = self.gamma
@@ -121,8 +121,8 @@ class ToySpec(AnySpec):
     latency      a file under data/latency
     alpha        probability that draft and target agree
     over         (method, gamma) of the baseline; None: plain decoding
-    per_token    how much each token fed beyond the first lengthens a pass, as a share
-    doubt        how much a draft knows about where it is wrong (see ``Toy``)
+    per_token    how much each token after the first lengthens a pass, as a share of it
+    doubt        how well a draft predicts where it is wrong (see ``Toy``)
     batch        requests decoded at a time; ``doubt`` and ``batch`` are for the virtual
                  clock only
     """
@@ -156,13 +156,13 @@ class ToySpec(AnySpec):
 
     @property
     def is_choice(self) -> bool:
-        """Whether the window or a setting is a tuple, whose fastest value is used."""
+        """Whether the window or a setting is a choice, given as a tuple."""
         values = self.gamma, *(value for _, value in self.settings)
         return any(isinstance(value, tuple) for value in values)
 
     @property
     def choices(self) -> list[Self]:
-        """Every combination of one value per tuple; without tuples, the cell alone."""
+        """Every combination of one value per tuple; without tuples, only the cell."""
         names = [name for name, _ in self.settings]
         setting_options = [_options(value) for _, value in self.settings]
 

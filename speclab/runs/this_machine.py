@@ -1,4 +1,4 @@
-"""The name of this machine in its rows."""
+"""Names this machine in its rows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from speclib.atomic_files import write_atomically
 
 
 def name_of_this_machine() -> str:
-    """Its name, for example `epyc-2c-ab12cd-3f07`.
+    """This machine's name, for example `epyc-2c-ab12cd-3f07`.
 
-    After the processor, its cores and its GPUs it has four digits that are drawn once
-    and stored next to the rows. Two machines with the same processor may differ by half
-    in memory speed, and rented machines share their names and addresses.
+    After the processor, its cores and its GPUs come four digits, which are drawn once
+    and stored next to the rows. They tell machines with the same processor apart, whose
+    memory speed may differ by half: rented machines share their names and addresses.
     """
     known = known_name()
     if known is None:

@@ -1,7 +1,7 @@
-"""Values: numbers not from running a method, for example the similarity of two states.
+"""Values: measured numbers of a pair, not of a method, such as state similarities.
 
-A line is one text or one repeat; the reader computes their mean and its interval. They
-are stored next to the rows, in `<machine>-values.csv` (see ``rows``).
+A line has the value for one text or repeat; the reader computes the mean and its
+interval. Values are stored next to the rows, in `<machine>-values.csv` (see ``rows``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Value:
     machine   see ``this_machine``
     what      what is measured, for example "layer similarity"
     settings  of the measurement, as "name=value name=value"
-    at        where in the pair, for example "q, layer 3" or "128 tokens"
+    at        what the number refers to, for example "q, layer 3" or "128 tokens"
     n         the number of the text or the repeat
     date      when it was measured; ``commit``: the code's commit
     """
@@ -63,7 +63,7 @@ def append_values(values: Iterable[Value], folder: Path | None = None) -> None:
 
 
 def read_values(path: Path) -> Iterator[Value]:
-    """The values in a file, without an incomplete last line left by a killed run.
+    """The values in a file, except for an incomplete last line left by a killed run.
 
     Raises BadValue naming the file and the damaged line.
     """
@@ -103,7 +103,7 @@ class ValuesStep(NamedTuple):
 
     @property
     def name(self) -> tuple[str, str, str]:
-        """What its values share: what is measured, the pair and the settings."""
+        """What all its values share: what is measured, the pair and the settings."""
         settings = " ".join(f"{name}={value}" for name, value in self.settings)
         return self.what, self.pair, settings
 
@@ -116,12 +116,12 @@ class Found(NamedTuple):
     by_place: dict[str, list[float]]
 
 
-def values_of(asked: ValuesStep, values: Iterable[Value], machine: str) -> Found | None:
+def values_of(step: ValuesStep, values: Iterable[Value], machine: str) -> Found | None:
     """The requested values from ``machine``, or from the latest if it has none.
 
     None if no machine has any.
     """
-    own = [v for v in values if (v.what, v.pair, v.settings) == asked.name]
+    own = [v for v in values if (v.what, v.pair, v.settings) == step.name]
     if not own:
         return None
     newest = max(own, key=lambda value: value.date)
@@ -129,6 +129,6 @@ def values_of(asked: ValuesStep, values: Iterable[Value], machine: str) -> Found
     shown = machine if is_known else newest.machine
     by_place: dict[str, list[float]] = {}
     for value in sorted(own, key=lambda value: value.n):
-        if value.machine == shown and value.n < asked.n:
+        if value.machine == shown and value.n < step.n:
             by_place.setdefault(value.at, []).append(value.value)
     return Found(shown, newest.date, by_place)

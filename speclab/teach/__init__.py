@@ -1,4 +1,4 @@
-"""Exercises that grade themselves, exactly.
+"""Self-grading exercises with exact answers.
 
 ``check_...(function)`` runs a student's function and returns a card. The card confirms
 a right answer, or shows the smallest counterexample with numbers and the likely cause.

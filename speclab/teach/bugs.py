@@ -17,7 +17,7 @@ from .formulas import distribution
 from .tests_to_write import Verify
 
 NO_BUG = "no bug"
-# The letter of each mistake; the order of the letters has no meaning.
+# The mistake behind each letter, in no particular order.
 HIDDEN = {
     "A": "residual from p",
     "B": "q forgotten in the test",
@@ -44,7 +44,7 @@ P, Q = distribution(0.5, 0.2, 0.3), distribution(0.2, 0.6, 0.2)
 
 
 def method_of(letter: str) -> Verify:
-    """The test of a draft with this letter, or the right test for "no bug"."""
+    """The test behind this letter, or the right test for "no bug"."""
     if letter == NO_BUG:
         return verify
     for mistake in MISTAKES:

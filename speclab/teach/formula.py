@@ -50,7 +50,7 @@ class Formula:
 
     name      key of the hints and the mistakes' questions in ``data/lessons``
     right     the right function; the card uses its argument names
-    gives     the function's value, in words
+    quantity  the function's value, in words
     cases     arguments, starting with the easiest to follow
     wrong     name of a mistake -> a function that makes it
     praise    text of the card for a right function
@@ -60,7 +60,7 @@ class Formula:
 
     name: str
     right: Answer
-    gives: str
+    quantity: str
     cases: Sequence[tuple[Any, ...]]
     wrong: Mapping[str, Answer]
     praise: str
@@ -131,7 +131,7 @@ class Formula:
             given, wanted = _shown(answer, digits=10), _shown(expected, digits=10)
         return (
             f"For {self._describe(case)} your function returns {given}, but "
-            f"{self.gives} is {wanted}."
+            f"{self.quantity} is {wanted}."
         )
 
     def _cause(

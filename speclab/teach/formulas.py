@@ -57,7 +57,7 @@ def acceptance_chance(p: Row, q: Row, token: int) -> float:
 check_acceptance = Formula(
     name="acceptance",
     right=acceptance_chance,
-    gives="the chance that the token is accepted",
+    quantity="the chance that the token is accepted",
     cases=_cases_with_tokens(),
     wrong={
         "chance above 1": lambda p, q, token: p[token] / q[token],
@@ -82,7 +82,7 @@ def _over_its_sum(values: Row) -> Row:
 check_residual = Formula(
     name="residual",
     right=right_residual,
-    gives="the residual",
+    quantity="the residual",
     cases=DISTRIBUTIONS,
     wrong={
         "residual not normalised": lambda p, q: np.maximum(p - q, 0),
@@ -112,7 +112,7 @@ def samples_to_see(p: float, found: float) -> float:
 check_samples = Formula(
     name="samples",
     right=samples_to_see,
-    gives="the number of samples",
+    quantity="the number of samples",
     cases=((0.5, 0.6), (0.2, 0.26), (0.5, 0.49), (0.1, 0.101)),
     wrong={
         "one standard error": lambda p, found: p * (1 - p) / (found - p) ** 2,
@@ -147,7 +147,7 @@ def _sum_with_a_gap(alpha: float, gamma: int) -> float:
 check_expected_tokens = Formula(
     name="expected_tokens",
     right=expected_tokens,
-    gives="the mean number of tokens in a round",
+    quantity="the mean number of tokens in a round",
     cases=(
         (0.5, 1),
         (0.5, 2),
@@ -183,7 +183,7 @@ def speed(rounds: list[tuple[int, int, int]], seconds: float) -> float:
 check_speed = Formula(
     name="speed",
     right=speed,
-    gives="the speed in tokens per second",
+    quantity="the speed in tokens per second",
     cases=(
         ([(4, 2, 3)], 1.0),
         ([(4, 4, 5), (4, 0, 1)], 2.0),
@@ -217,7 +217,7 @@ def round_of_pearl(gamma: int, draft: float, target: float) -> float:
 check_round = Formula(
     name="round",
     right=round_of_pearl,
-    gives="the time of a round of PEARL",
+    quantity="the time of a round of PEARL",
     cases=(
         (2, 1.0, 5.0),
         (5, 1.0, 5.0),
@@ -250,7 +250,7 @@ def servers_of_dsi(draft: float, target: float, lookahead: int) -> int:
 check_servers = Formula(
     name="servers",
     right=servers_of_dsi,
-    gives="the number of servers that keep up",
+    quantity="the number of servers that keep up",
     cases=(
         (1.0, 5.0, 1),
         (1.0, 5.0, 2),
@@ -285,7 +285,7 @@ def seconds_of_dsi(tokens: int, alpha: float, draft: float, target: float) -> fl
 check_dsi_seconds = Formula(
     name="dsi_seconds",
     right=seconds_of_dsi,
-    gives="the mean time of the text",
+    quantity="the mean time of the text",
     cases=(
         (3, 0.5, 1.0, 5.0),
         (1, 0.5, 1.0, 5.0),
@@ -330,7 +330,7 @@ def mean_round_of_ssd(gamma: int, hit: float, draft: float, target: float) -> fl
 check_ssd_round = Formula(
     name="ssd_round",
     right=mean_round_of_ssd,
-    gives="the mean time of a round",
+    quantity="the mean time of a round",
     cases=(
         (4, 1.0, 1.0, 8.0),
         (4, 0.0, 1.0, 8.0),
@@ -396,7 +396,7 @@ def _where(worth: Callable[[Fan, float, float], list[float]]) -> Answer:
 check_next_guess = Formula(
     name="next_guess",
     right=most_useful_guess,
-    gives="the number of accepted drafts",
+    quantity="the number of accepted drafts",
     cases=(
         ((1, 1, 1), 0.8, 1.0),  # all pass with 0.64
         ((1, 1, 1), 0.5, 1.0),  # none passes with 0.5
@@ -445,7 +445,7 @@ def round_of_duodecoding(gamma: int, k: int, draft: float, target: float) -> flo
 check_duo_round = Formula(
     name="duo_round",
     right=round_of_duodecoding,
-    gives="the time of a round",
+    quantity="the time of a round",
     cases=(
         (6, 2, 1.0, 3.0),
         (6, 2, 1.0, 6.0),
@@ -493,7 +493,7 @@ def _fitting(likely: int, gamma: int) -> int:
 check_sequences = Formula(
     name="sequences",
     right=count_of_sequences,
-    gives="the number of sequences",
+    quantity="the number of sequences",
     cases=(
         ((0.50, 0.25, 0.20, 0.05), 0.45, 6),
         ((0.50, 0.25, 0.20, 0.05), 0.45, 5),
@@ -534,7 +534,7 @@ def fuzzy_pass(groups: list[int], attention: float, mlp: float) -> float:
 check_fuzzy_pass = Formula(
     name="fuzzy_pass",
     right=fuzzy_pass,
-    gives="the time of a fuzzy pass",
+    quantity="the time of a fuzzy pass",
     cases=(
         ([1, 2, 1], 2.0, 1.0),
         ([1, 1, 1], 2.0, 1.0),
@@ -564,7 +564,7 @@ def round_of_easyspec(gamma: int, exact: float, fuzzy: float, target: float) -> 
 check_easy_round = Formula(
     name="easy_round",
     right=round_of_easyspec,
-    gives="the time of a round",
+    quantity="the time of a round",
     cases=(
         (3, 4.0, 2.0, 10.0),
         (1, 4.0, 2.0, 10.0),
@@ -607,7 +607,7 @@ def seconds(n: int, alone: float, reading: float, joining: float) -> float:
 check_seconds = Formula(
     name="seconds",
     right=seconds,
-    gives="the time of the pass",
+    quantity="the time of the pass",
     cases=(
         (2, 1.0, 0.8, 0.0),
         (2, 1.0, 0.8, 0.1),
@@ -655,7 +655,7 @@ def break_even(c: float) -> float:
 check_break_even = Formula(
     name="break_even",
     right=break_even,
-    gives="the lowest acceptance rate",
+    quantity="the lowest acceptance rate",
     cases=((5.0,), (2.0,), (1.25,), (1.0,), (3.0,), (64.0,)),
     wrong={
         "draft forgotten": lambda c: 0.0,
@@ -682,7 +682,7 @@ def _speedup(alpha: float, gamma: int, c: float) -> float:
 check_best_gamma = Formula(
     name="best_gamma",
     right=best_gamma,
-    gives="the best draft length",
+    quantity="the best draft length",
     cases=(
         (0.8, 5.0),
         (0.6, 5.0),
@@ -722,7 +722,7 @@ def limit_of_batch(
 check_batch_limit = Formula(
     name="batch_limit",
     right=limit_of_batch,
-    gives="the number of requests",
+    quantity="the number of requests",
     cases=(
         (2.0, 4.0, 10.0, 1.0, 2.0),
         (3.0, 5.0, 8.0, 0.05, 4.0),

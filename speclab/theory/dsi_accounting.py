@@ -118,7 +118,7 @@ class Accounting:
     bonus           SI: the target's token after a fully right block counts
     restart_pass    SI: a blocking target pass at the start and at each rejection
     late            DSI: a block's pass tests its drafts but adds no token after them
-    plain_server    DSI: one server always decodes the verified text, without drafts
+    plain_server    DSI: one server always continues the verified text, without drafts
     longest         both: the longest possible run of right drafts
     unverified_end  both: the clock stops at any pass once there are enough drafts
     most_servers    DSI: lookaheads that need more servers are left out

@@ -13,8 +13,8 @@ The divided part depends on what limits a pass over one token:
   so the reading is divided, but launching kernels is not. This is the case on GPUs: an
   A100 reads 1.7 TB per second and computes 312 tera-operations in that time, while a
   pass over one token needs two operations per weight.
-- ``compute``: the pass is all arithmetic, and all of it is divided. More devices
-  cannot gain more than this. An example is cores that share no bottleneck.
+- ``compute``: the pass is all arithmetic, and all of it is divided. This is an upper
+  bound on the gain from more devices, for example cores that share no bottleneck.
 - ``shared memory``: the devices read the weights over one bus, which a single device
   already saturates. An example is the cores of a processor. Nothing is divided.
 

@@ -31,13 +31,13 @@ from speclib.trace.events import Trace
 ACCEPTED, REJECTED = "accepted", "rejected"
 GAMMAS = Whole(least=1, most=1000)  # draft lengths of an engine's windows
 # A line's rates, up to the text after them, which a truncated line lacks.
-OF_VLLM = re.compile(r"Per-position acceptance rate: ([\d., ]+), Avg")
+VLLM_RATES = re.compile(r"Per-position acceptance rate: ([\d., ]+), Avg")
 DRAFTED = re.compile(r"Drafted: (\d+) tokens")
 ACCEPTED_TOKENS = re.compile(r"Accepted: (\d+) tokens")
 # Newer versions of llama.cpp also print the number of windows.
-WINDOWS_OF_LLAMACPP = re.compile(r"#gen drafts\s*=\s*(\d+).*?#gen tokens\s*=\s*(\d+)")
-SHORTER = 0.9  # smallest mean window over gamma; a text's last window may be short
-OF_LLAMACPP = re.compile(
+LLAMACPP_WINDOWS = re.compile(r"#gen drafts\s*=\s*(\d+).*?#gen tokens\s*=\s*(\d+)")
+LEAST_MEAN_WINDOW = 0.9  # over gamma; a text's last window may be short
+LLAMACPP_RATE = re.compile(
     r"draft acceptance(?: rate)?\s*=\s*[\d.]+\s*"
     r"\(\s*(\d+) accepted\s*/\s*(\d+) generated"
 )
@@ -92,7 +92,7 @@ class Acceptance:
 
     @property
     def mean_length(self) -> float:
-        """vLLM's mean acceptance length: the tokens that a window writes.
+        """vLLM's mean acceptance length: the tokens written per window.
 
         Difference from vLLM: a bonus token that was not written does not count, for
         example after the end of a text, or when PEARL continues accepted drafts.
@@ -131,7 +131,7 @@ def acceptance(runs: Any) -> Acceptance:
             accepted.update(range(passed))
     if not windows:
         raise BadValue(
-            "no draft of a line was tested in these runs: give runs of speculative "
+            "no line of drafts was tested in these runs: give runs of speculative "
             "decoding, PEARL, DSI or SSD"
         )
     positions = range(len(settled))
@@ -236,11 +236,11 @@ def acceptance_of_log(text: str, gamma: int | None = None) -> tuple[float, ...]:
         raise BadValue(f"text is {shown(text)}: give the log's text")
     if gamma is not None and not GAMMAS.allows(gamma):
         raise BadValue(f"gamma is {shown(gamma)}: {GAMMAS.advice}")
-    of_vllm = [line for line in text.splitlines() if OF_VLLM.search(line)]
-    if of_vllm and OF_LLAMACPP.search(text):
+    vllm_lines = [line for line in text.splitlines() if VLLM_RATES.search(line)]
+    if vllm_lines and LLAMACPP_RATE.search(text):
         raise BadValue("the log has lines of vLLM and of llama.cpp: give only one log")
-    if of_vllm:
-        rates = _mean_rates(of_vllm)
+    if vllm_lines:
+        rates = _mean_rates(vllm_lines)
         if gamma not in (None, len(rates)):
             raise BadValue(
                 f"gamma is {gamma}, but vLLM's log has {len(rates)} positions: leave "
@@ -248,9 +248,9 @@ def acceptance_of_log(text: str, gamma: int | None = None) -> tuple[float, ...]:
             )
         return conditional(rates)
 
-    counts = [(int(right), int(all_of)) for right, all_of in OF_LLAMACPP.findall(text)]
+    counts = [(int(right), int(total)) for right, total in LLAMACPP_RATE.findall(text)]
     accepted = sum(right for right, _ in counts)
-    drafted = sum(all_of for _, all_of in counts)
+    drafted = sum(total for _, total in counts)
     if not drafted:
         raise BadValue(
             "no acceptance rate in this log: vLLM writes 'Per-position acceptance "
@@ -265,24 +265,24 @@ def acceptance_of_log(text: str, gamma: int | None = None) -> tuple[float, ...]:
             "not: give gamma, the drafts of a window (its --draft-max)"
         )
     _check_windows(text, gamma)
-    return (_rate_behind(accepted / drafted, gamma),)
+    return (_rate_of_one_draft(accepted / drafted, gamma),)
 
 
 def _mean_rates(lines: Sequence[str]) -> list[float]:
     """Rates by position over all intervals, weighted by the number of windows."""
-    of_intervals = [_rates_in(OF_VLLM.findall(line)[0]) for line in lines]
-    lengths = {len(rates) for rates in of_intervals}
+    interval_rates = [_rates_in(VLLM_RATES.findall(line)[0]) for line in lines]
+    lengths = {len(rates) for rates in interval_rates}
     if len(lengths) > 1:
         raise BadValue(
             f"the log's lines have rates for {sorted(lengths)} positions: give the log "
             "of one engine with a constant number of speculative tokens"
         )
     if len(lines) == 1:
-        return of_intervals[0]
+        return interval_rates[0]
 
     windows = [
         _windows_of(line, rates)
-        for line, rates in zip(lines, of_intervals, strict=True)
+        for line, rates in zip(lines, interval_rates, strict=True)
     ]
     together = sum(windows)
     if not together:
@@ -290,7 +290,7 @@ def _mean_rates(lines: Sequence[str]) -> list[float]:
             "nothing was drafted, according to the log's lines: give a longer log"
         )
     means = []
-    for at_position in zip(*of_intervals, strict=True):
+    for at_position in zip(*interval_rates, strict=True):
         weighed = map(mul, at_position, windows)
         means.append(sum(weighed) / together)
     return means
@@ -312,10 +312,10 @@ def _windows_of(line: str, rates: Sequence[float]) -> float:
 
 def _check_windows(text: str, gamma: int) -> None:
     """Raises BadValue if llama.cpp's windows were shorter than ``gamma``."""
-    counts = WINDOWS_OF_LLAMACPP.findall(text)
+    counts = LLAMACPP_WINDOWS.findall(text)
     windows = sum(int(drafts) for drafts, _ in counts)
     tokens = sum(int(tokens) for _, tokens in counts)
-    if tokens < SHORTER * gamma * windows:
+    if tokens < LEAST_MEAN_WINDOW * gamma * windows:
         raise BadValue(
             f"the log's windows have {tokens / windows:.1f} drafts on average, not "
             f"{gamma}: drafting ended early when the draft was unsure, so no rate can "
@@ -339,7 +339,7 @@ def _rates_in(line: str) -> list[float]:
     return rates
 
 
-def _rate_behind(share: float, gamma: int) -> float:
+def _rate_of_one_draft(share: float, gamma: int) -> float:
     """A single draft's rate, if this ``share`` of all drafts in windows is accepted.
 
     share = (a + a^2 + ... + a^gamma) / gamma, solved for a by halving.

@@ -19,11 +19,11 @@ from speclib.errors import BadValue
 from speclib.trace.events import COMMIT, Event, Trace
 
 EXACT, FUZZY, STALE = "exact", "fuzzy", "stale"
-OF_THE_PROMPT = -1  # a prompt token, which a trace may not contain
+PROMPT_TOKEN = -1  # a prompt token, which a trace may not contain
 
 
 class Slot(NamedTuple):
-    """A slot of a KV cache: the token that was fed, and the kind of pass."""
+    """A slot of a KV cache: its token, and the kind of the pass that filled it."""
 
     token: int
     kind: str
@@ -37,8 +37,8 @@ class CacheMoment(NamedTuple):
     kinds        the kind of every slot, by device: "exact"; "fuzzy", if a fuzzy pass of
                  EasySpec's draft filled it; "stale", from the first token that differs
                  from the text
-    cut          slots that the operation cut off before it added its own
-    added        slots that it added
+    cut          slots that the operation cut off before it added new ones
+    added        slots that the operation added
     """
 
     event: Event
@@ -55,7 +55,7 @@ def cache_moments(trace: Trace) -> list[CacheMoment]:
     do not follow the text's positions.
     """
     _check_lines(trace)
-    text = [OF_THE_PROMPT] * trace.prompt_length
+    text = [PROMPT_TOKEN] * trace.prompt_length
     text_lengths = [len(text)]  # by the number of rounds before
     caches: dict[str, list[Slot]] = {device: [] for device in trace.devices}
     # By device and position in the text: the device's latest draft.
@@ -102,7 +102,7 @@ def _check_lines(trace: Trace) -> None:
 def _fed_tokens(
     event: Event, text: Sequence[int], drafted: Mapping[int, int]
 ) -> list[int]:
-    """The tokens that an operation was fed.
+    """The tokens fed to an operation.
 
     ``text``: the text when the operation was submitted. A scoring operation records its
     input. A drafting operation continues the text and the drafts that are not tested
@@ -134,6 +134,6 @@ def _kinds(
 def _common_length(cache: Sequence[Slot], text: Sequence[int]) -> int:
     """How many slots match the text's tokens before the first that does not."""
     for length, (slot, token) in enumerate(zip(cache, text, strict=False)):
-        if token not in (slot.token, OF_THE_PROMPT):
+        if token not in (slot.token, PROMPT_TOKEN):
             return length
     return min(len(cache), len(text))

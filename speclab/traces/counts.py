@@ -49,7 +49,7 @@ class Counts(Stats):
     def inflation(self) -> float:
         """The published speed over the speed of committed tokens, both with prefill.
 
-        A published number is too high by this factor, because of how it counts.
+        The published code's way of counting overstates the speed by this factor.
         """
         return ratio(self.published_speed, self.decode_speed_e2e)
 
@@ -68,7 +68,7 @@ class Counts(Stats):
 
 
 def counts_of(trace: Trace) -> Counts:
-    """Counts one request's trace."""
+    """The counts of a request's trace."""
     ends = [commit.end for commit in trace.commits] or [0.0]
     steps = len(ends) - 1
     later = [event for event in trace.events if steps and event.round > 0]

@@ -169,7 +169,7 @@ def reconcile(
         raise BadValue("the runs wrote different texts: give runs of the same prompt")
     method = str(run.trace.meta["method"])
     speed = _Speed(plain, run)
-    target = _of_one_token(plain.trace.operations)
+    target = _pass_over_one_token(plain.trace.operations)
     draft = _pass_of_draft((alone or run).trace.operations)
     measured_c = target / draft
 
@@ -235,7 +235,7 @@ def _with_messages(trace: Trace) -> Trace:
 
 
 # -- seconds of passes -----------------------------------------------------------------
-def _of_one_token(operations: Iterable[Event]) -> float:
+def _pass_over_one_token(operations: Iterable[Event]) -> float:
     """The median seconds of a target pass over one token."""
     return median(e.dur for e in operations if e.is_scoring and e.kept and e.fed == 1)
 
@@ -255,11 +255,11 @@ def _pass_of_draft(operations: Iterable[Event]) -> float:
     return median(passes)
 
 
-def _curve(operations: Iterable[Event], of_one: float) -> Curve:
+def _curve(operations: Iterable[Event], one_token: float) -> Curve:
     """Seconds of a target pass by the number of tokens fed to it."""
     by_fed: dict[int, list[float]] = {}
     for event in operations:
         if event.is_scoring and event.kept:
             by_fed.setdefault(event.fed, []).append(event.dur)
     points = {fed: median(seconds) for fed, seconds in by_fed.items()}
-    return Curve(tuple(sorted((points | {1: of_one}).items())))
+    return Curve(tuple(sorted((points | {1: one_token}).items())))

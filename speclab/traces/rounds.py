@@ -17,7 +17,7 @@ from speclib.trace.events import Event, Trace
 
 # -- windows ---------------------------------------------------------------------------
 class WindowRound(NamedTuple):
-    """A round whose target pass tests its window and new drafts.
+    """A round: its window, its new drafts, and how the target pass tests them.
 
     ::
 
@@ -140,7 +140,7 @@ def _only(events: list[Event], number: int) -> Event | None:
 
 # -- several sequences, and trees ------------------------------------------------------
 def sequence_draftings(trace: Trace) -> list[Event]:
-    """The draftings of several sequences, if any token came of them."""
+    """The draftings of several sequences that produced tokens."""
     return [
         event
         for event in trace.operations
@@ -149,7 +149,7 @@ def sequence_draftings(trace: Trace) -> list[Event]:
 
 
 def tree_draftings(trace: Trace) -> list[Event]:
-    """The draftings of a tree, if any token came of them."""
+    """The draftings of a tree that produced tokens."""
     return [
         event
         for event in trace.operations
@@ -158,7 +158,7 @@ def tree_draftings(trace: Trace) -> list[Event]:
 
 
 def fork_draftings(trace: Trace) -> list[Event]:
-    """The draftings for several outcomes of a test, if any token came of them."""
+    """The draftings for several outcomes of a test that produced tokens."""
     return [
         event
         for event in trace.operations

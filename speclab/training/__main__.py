@@ -114,8 +114,8 @@ def make_draft(options: Namespace, command: str, name: str) -> None:
         runs = {FIRST: first}
         for snapshot, step in recipe.snapshots.items():
             if step <= first["steps"]:
-                of_snapshot = {f"Snapshot at step {step} of: {FIRST}": first}
-                _complete(snapshot, recipe, teacher, command, of_snapshot)
+                snapshot_runs = {f"Snapshot at step {step} of: {FIRST}": first}
+                _complete(snapshot, recipe, teacher, command, snapshot_runs)
     else:
         draft = stored(name, options.device).requires_grad_(True)
         card = cards.read(name)

@@ -75,15 +75,15 @@ def parse_options(
     add("--copying-steps", type=int, default=1000, help="target, second pass")
     add("--copying-minutes", type=float, default=13)
 
-    of_text = "draft, on the training text (0: continue from the stored draft)"
-    add("--text-steps", type=int, default=700, help=of_text)
+    text_help = "draft, on the training text (0: continue from the stored draft)"
+    add("--text-steps", type=int, default=700, help=text_help)
     add("--text-minutes", type=float, default=8)
     add("--answers", type=int, default=3000, help="prompts that the target answers")
-    of_output = (
+    output_help = (
         "draft, on the target's output (0: skip this pass; default: "
         f"{SECOND_PASS_STEPS} for drafts that learn from it)"
     )
-    add("--draft-steps", type=int, help=of_output)
+    add("--draft-steps", type=int, help=output_help)
     add("--draft-minutes", type=float, default=10)
 
     add("--head-steps", type=int, default=1500, help="the target's EAGLE head")

@@ -1,10 +1,10 @@
-"""Cells on the virtual clock: run on demand with toy models, and deterministic.
+"""Runs cells on the virtual clock, with toy models and deterministic results.
 
-``cells`` runs a ``VirtualSpec`` with the window and the settings that ``settle`` finds
-for it. Knows no paper, and stores nothing.
+``cells`` runs a ``VirtualSpec`` with the window and the settings that ``settle``
+chooses for it. This room does not import ``papers``, and stores nothing.
 """
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = (
     "cells",
     "grid_row",

@@ -1,4 +1,4 @@
-"""Virtual cells, run on demand, on every core if that is worthwhile."""
+"""Runs virtual cells on demand, on every core if that is worthwhile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from speclib.trace.events import Trace
 from .settle import outcomes_of, settle, settle_baseline, toy_cell
 from .toy_requests import trace_request
 
-PAYS = 8  # from this number of cells, worker processes are worth their start
+MANY_CELLS = 8  # with at least this many cells, starting worker processes pays
 
 
 def run(spec: VirtualSpec) -> CellRuns:
@@ -38,13 +38,13 @@ def run(spec: VirtualSpec) -> CellRuns:
 def run_all(
     specs: Iterable[VirtualSpec], step: Callable[[str], object] = lambda name: None
 ) -> Iterator[tuple[VirtualSpec, CellRuns | str]]:
-    """Each cell with its runs, or the reason why it failed, in the order they end.
+    """Runs cells, and yields each with its runs, or why it failed, when it ends.
 
     ``step`` is called with the name of each cell that has ended.
     """
     wanted = list(dict.fromkeys(specs))
     is_importable = not any(_is_foreign(METHODS[spec.method]) for spec in wanted)
-    if len(wanted) >= PAYS and machine.cores() > 1 and is_importable:
+    if len(wanted) >= MANY_CELLS and machine.cores() > 1 and is_importable:
         from speclab.pool import on_every_core  # a browser has no processes
 
         attempts: Iterable[tuple[VirtualSpec, CellRuns | str]] = on_every_core(
@@ -58,12 +58,12 @@ def run_all(
 
 
 def _is_foreign(method: Callable[..., object]) -> bool:
-    """Whether a method is outside our packages: worker processes cannot import it."""
+    """Whether a method is outside our packages, so workers cannot import it."""
     return method.__module__.split(".")[0] not in ("speclib", "speclab")
 
 
 def attempt(spec: VirtualSpec) -> tuple[VirtualSpec, CellRuns | str]:
-    """Runs a cell; gives the reason if it fails."""
+    """Runs a cell, and returns the reason if it fails."""
     try:
         return spec, run(spec)
     except Exception as error:  # the other cells still run
@@ -71,6 +71,6 @@ def attempt(spec: VirtualSpec) -> tuple[VirtualSpec, CellRuns | str]:
 
 
 def example_trace(spec: VirtualSpec, tokens: int = 64, request: int = 0) -> Trace:
-    """One request of a virtual cell, for figures; deterministic."""
+    """The trace of one request of a virtual cell, for figures; deterministic."""
     shorter = settle(spec).spec.changed(tokens=tokens)
     return trace_request(toy_cell(shorter), request)

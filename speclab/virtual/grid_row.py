@@ -1,7 +1,4 @@
-"""One row of a heatmap's grid: a method at one drafter latency, for all alphas.
-
-Knows no paper.
-"""
+"""Computes a row of a heatmap: a method at one drafter latency, for all alphas."""
 
 from __future__ import annotations
 
@@ -24,9 +21,9 @@ class GridRow(NamedTuple):
     method    name of the method
     share     seconds of a draft pass divided by seconds of a target pass
     alphas    acceptance rates, the columns of the grid
-    settings  of the method; ``servers`` is also the number of targets
+    settings  of the method; ``servers`` is also the number of target devices
     tokens    per request
-    requests  per acceptance rate; a time is their mean
+    requests  per acceptance rate, over which a time is averaged
     """
 
     method: str
@@ -40,9 +37,9 @@ class GridRow(NamedTuple):
 class RequestTimes(NamedTuple):
     """Times of one request, or means over several, in target passes.
 
-    ``method``: the time of the method's code. ``formula``: the time by Proposition 1 of
-    the DSI paper for the same drafts: the drafter's time for each right draft except
-    the last token, the target's time for every other token.
+    ``method``: the time that the method's code takes. ``formula``: the time according
+    to Proposition 1 of the DSI paper for the same drafts: the drafter's time for each
+    right draft except the last token, the target's time for every other token.
     """
 
     method: float
@@ -50,7 +47,7 @@ class RequestTimes(NamedTuple):
 
 
 def compute_row(row: GridRow) -> list[RequestTimes]:
-    """Run a row: the mean times of its requests at each acceptance rate."""
+    """Computes a row: the mean times of its requests at each acceptance rate."""
     means = []
     for alpha in row.alphas:
         times = [time_request(row, alpha, request) for request in range(row.requests)]
@@ -60,7 +57,7 @@ def compute_row(row: GridRow) -> list[RequestTimes]:
 
 
 def time_request(row: GridRow, alpha: float, request: int) -> RequestTimes:
-    """Run one request on the virtual clock and return its times."""
+    """Runs one request on the virtual clock, and returns its times."""
     cell = ToyCell(
         method=METHODS[row.method],
         latency=Latency.ratio(1 / row.share),

@@ -1,7 +1,6 @@
-"""A method's real code over a grid of drafter latencies and acceptance rates.
+"""Runs a method's real code over a grid of drafter latencies and acceptance rates.
 
-For heatmaps: a row is a drafter latency. Rows are computed on every core. Knows no
-paper and no picture.
+For heatmaps: a row is a drafter latency. Rows are computed on all cores.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class GridTimes(NamedTuple):
 
 
 def mean_times(rows: list[GridRow]) -> GridTimes:
-    """Times of every row, computed on every core."""
+    """The times of all rows, computed on all cores."""
     from speclab.pool import on_every_core  # a browser has no processes
 
     times_of = dict(on_every_core(finish_row, rows))
@@ -33,5 +32,5 @@ def mean_times(rows: list[GridRow]) -> GridTimes:
 
 
 def finish_row(row: GridRow) -> tuple[GridRow, list[RequestTimes]]:
-    """One row and its times."""
+    """Computes a row, and returns it with its times."""
     return row, compute_row(row)

@@ -1,4 +1,4 @@
-"""Where an output differs from plain decoding's, and where draft and target agree."""
+"""Finds where an output differs from another, and where draft and target agree."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The numbers behind a virtual or emulated spec's windows and settings.
+"""Chooses numbers for the windows and settings of a virtual or emulated spec.
 
-A spec may ask for the window round(c), for the best window, or for the best of several
-settings. ``settle`` replaces these by numbers; if necessary it tries candidates on the
-virtual clock.
+A spec may request the window round(c), the best window, or the best of several
+settings. ``settle`` replaces these with numbers. If necessary, it tries candidates on
+the virtual clock.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from speclib.trace.metrics import total
 
 from .toy_requests import IMMEDIATE, ToyCell, run_requests
 
-PATIENCE = 2  # a search stops after this many slower windows in a row
-LONGEST = 32  # and at this window
+PATIENCE = 2  # a search stops after this many slower windows in a row,
+LONGEST = 32  # or at this window
 
 
 class Settled(NamedTuple):
     """A spec with a number as its window and one value per setting.
 
     c    seconds of a target pass divided by seconds of a draft pass
-    how  the choice in words; empty if there was none
+    how  the choice in words; empty if nothing was chosen
     """
 
     spec: ToySpec
@@ -38,9 +38,9 @@ class Settled(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def settle(spec: ToySpec) -> Settled:
-    """Settles the window and the settings of a virtual or emulated spec.
+    """Chooses the window and the settings of a virtual or emulated spec.
 
-    Choices compare the speed over all tokens, as in a paper's grid search.
+    Settings are compared by their speed over all tokens, as in a paper's grid search.
     """
     c = load_latency(spec.latency).c_of_batch(spec.batch)
     if spec.is_choice:
@@ -56,12 +56,12 @@ def settle(spec: ToySpec) -> Settled:
 
 
 def settle_baseline(spec: ToySpec) -> Settled:
-    """Settles the baseline of a spec."""
+    """Chooses the window of a spec's baseline."""
     return settle(spec if spec.method == "autoregressive" else spec.baseline)
 
 
 def settle_window(spec: ToySpec, c: float) -> ToySpec:
-    """The spec with a number for "auto", "c-2", ...; tries nothing."""
+    """The spec with a number for "auto", "c-2" and so on, which needs no trial."""
     if not isinstance(spec.gamma, str):
         return spec
     return spec.changed(gamma=gamma_at(spec.gamma, c))
@@ -102,14 +102,14 @@ def _fastest_choice(spec: ToySpec, c: float) -> tuple[ToySpec, int]:
 
 
 def _stats_of_first_part(spec: ToySpec) -> list[Counts]:
-    """The counts that a search compares."""
+    """The counts of the requests that a search compares."""
     return run_requests(toy_cell(spec), spec.first_part)
 
 
 def try_windows(spec: ToySpec, c: float) -> dict[int, float]:
-    """Tokens per second of each window that was tried, in order of length.
+    """Tokens per second with each window that was tried, in order of length.
 
-    The search goes uphill from round(c), to longer windows and then to shorter ones:
+    The search starts at round(c), and tries longer windows and then shorter ones:
 
         shorter <---- round(c) ----> longer
 
@@ -131,7 +131,7 @@ def try_windows(spec: ToySpec, c: float) -> dict[int, float]:
 
 
 def _climb(windows: Iterable[int], speed_at: Callable[[int], float]) -> None:
-    """Try windows in order until PATIENCE in a row are no faster than the best."""
+    """Tries windows in order until PATIENCE in a row are no faster than the best."""
     best = 0.0
     slower_in_a_row = 0
     for gamma in windows:

@@ -1,8 +1,8 @@
-"""One virtual cell: a method's real code on the virtual clock, with toy models.
+"""Runs one virtual cell: a method's real code on the virtual clock, with toy models.
 
-The toys agree with each other exactly as often as the cell's acceptance rate says.
+At each position, the probability that the toys agree is the cell's acceptance rate.
 Request i uses the toys of seed i for every method, window and pair, so methods are
-compared on the same agreements (common random numbers). Knows no paper.
+compared on the same agreements (common random numbers).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from speclib.worlds.virtual_batch import VirtualBatch
 from speclib.worlds.world import World
 
 IMMEDIATE = "immediate"  # what papers mean by "terminate"
-TOKENS_BEYOND = 256  # that a method may draft beyond the last committed token
+TOKENS_BEYOND = 256  # room for drafts beyond the last committed token
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class ToyCell:
 
     method    a method's function
     latency   how long the devices take
-    alpha     probability with which draft and target agree at a position
-    tokens    to be committed per request
-    settings  of the method (gamma, ...); ``servers``, if given, is also the number of
+    alpha     probability that draft and target agree at a position
+    tokens    number of tokens to commit per request
+    settings  of the method (gamma, ...); ``servers``, if set, is also the number of
               target devices, which is one by default
     seed      of the toys and the coins
-    cancel    what the world does with a cancelled operation
-    doubt     how well a virtual draft knows where it is wrong (see ``Toy``)
+    cancel    how the world handles a cancelled operation
+    doubt     how well a virtual draft predicts where it is wrong (see ``Toy``)
     batch     number of requests decoded at a time (see ``worlds.batch_world``)
     with_tail whether drafting continues past the last token (see ``counts.with_tail``)
     """
@@ -71,7 +71,7 @@ class ToyCell:
 
 
 def run_requests(cell: ToyCell, requests: int, *, first: int = 0) -> list[Counts]:
-    """Run ``requests`` requests of a cell, starting with number ``first``."""
+    """Runs ``requests`` requests of a cell, starting with number ``first``."""
     numbers = range(first, first + requests)
     if cell.batch > 1:
         traces = trace_in_lockstep(cell, numbers)
@@ -81,13 +81,13 @@ def run_requests(cell: ToyCell, requests: int, *, first: int = 0) -> list[Counts
 
 
 def trace_request(cell: ToyCell, request: int = 0) -> Trace:
-    """Run one request of a cell on the virtual clock."""
+    """Runs one request of a cell on the virtual clock."""
     world = open_world(cell, request)
     return decode_request(cell, request, world)
 
 
 def trace_in_lockstep(cell: ToyCell, numbers: Sequence[int]) -> list[Trace]:
-    """Run requests of a cell in batches of its size; a free seat takes the next one."""
+    """Runs a cell's requests in batches; a free seat takes the next request."""
     steps = VirtualBatch(cell.batch, cell.latency)
     waiting = iter(numbers)
     traces: dict[int, Trace] = {}
@@ -102,16 +102,15 @@ def trace_in_lockstep(cell: ToyCell, numbers: Sequence[int]) -> list[Trace]:
 
 
 def open_world(cell: ToyCell, request: int = 0) -> Virtual:
-    """Open a virtual world with the toys of one request."""
+    """Opens a virtual world with one request's toys."""
     models = toys_of(cell, request)
     return Virtual(models, cell.latency, cancel=cell.cancel)
 
 
 def toys_of(cell: ToyCell, request: int) -> dict[str, Toy]:
-    """The toys of one request by device: a draft, and identical targets.
+    """One request's toys by device: a draft, and identical targets.
 
-    The draft agrees with them at each position with probability alpha; ``doubt`` says
-    how well it knows where it does.
+    The draft agrees with the targets at each position with probability alpha.
     """
     toy_settings = cell.toy_settings(request)
     models = {}
@@ -129,9 +128,9 @@ def decode_request(
     world: World,
     on_commit: Callable[[Tokens], object] | None = None,
 ) -> Trace:
-    """Run one request of a cell in any world that has the toys of that request.
+    """Runs one request of a cell in any world that has that request's toys.
 
-    ``on_commit`` is called with the tokens of every commit.
+    ``on_commit`` is called with each commit's tokens.
     """
     beyond = longest_tail(cell.settings.get("gamma", 0)) if cell.with_tail else 0
     world.begin(

@@ -30,13 +30,14 @@ class About:
 
     ``name``: as its paper writes it. ``labels``: how to write settings after the name,
     in this order. ``auto_gamma``: what gamma="auto" means; None: round(c) minus
-    ``passes_besides``, the draft passes of a round that draft nothing. ``variants``:
-    the settings to test; ``gamma`` is added if it has one. ``depends_on_timing``: its
-    operations depend on which one ends first, so they differ on another clock.
-    ``needs_datastore``: a plan leaves it out unless the pair names texts to look up.
-    ``needs_head``: its draft is a head on the target's features. ``uses_draft``:
-    whether a draft model writes anything. ``narrow``: settings, or another method, for
-    models whose passes over many tokens cost much more than over one, as on a CPU.
+    ``passes_without_drafts``, the draft passes of a round that draft nothing.
+    ``variants``: the settings to test; ``gamma`` is added if the method has it.
+    ``depends_on_timing``: its operations depend on which one ends first, so they differ
+    on another clock. ``needs_datastore``: a plan omits the method unless the pair
+    has a datastore. ``needs_head``: its draft is a head on the target's features.
+    ``uses_draft``: whether a draft model writes anything. ``narrow``: the settings, or
+    the method, to use instead if passes over many tokens cost much more than over one,
+    as on a CPU.
     """
 
     name: str

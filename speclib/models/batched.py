@@ -1,14 +1,14 @@
 """One network that serves several requests, each with its part of one KV cache.
 
-A pass feeds several texts at a time. It is *padded*: every text gets as many tokens as
-the one with most, and no token sees the padding::
+A pass feeds several texts at once. It is *padded* to the longest input, and no token
+sees the padding::
 
     seat 0    t0 t1 t2 t3    t4 t5 t6          fed three tokens
     seat 1    u0 u1          u2 --  --         fed one, and padded
               cached         fed now
 
-So the pass costs as much as if all were fed three. In the cache each seat has its own
-slots, and the next tokens overwrite the padding.
+So the pass costs as much as if every text were fed three. In the cache each seat has
+its own slots, and the next tokens overwrite the padding.
 
 In bfloat16 a text's logits depend on the shape of the pass. So a model with fixed rows
 feeds every seat the same number of tokens, needed or not::
@@ -18,10 +18,10 @@ feeds every seat the same number of tokens, needed or not::
     spare                    .  .  .  .        seat 1's fillers are cached here
               cached         fed now
 
-A request's output then depends neither on the others nor on how many seats are taken:
-it writes the same alone in a world with the same number of seats. That holds as far as
-the machine's kernels treat all rows of a block alike; tests/models/test_batched.py
-checks it. This module knows no operation and no world.
+A request's output then does not depend on the other requests: with the same number of
+seats, it is the same even if all others are empty. That holds if the machine's kernels
+treat all rows of a block alike; tests/models/test_batched.py checks it. This module
+knows no operation and no world.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from .kv_cache import STEP, enlarged
 class Feed(NamedTuple):
     """One seat's input to a pass.
 
-    seat: its number. tokens: to feed after the first ``kept`` of its cache. wanted: how
-    many of the last tokens need logits.
+    seat: its number. tokens: to feed after the first ``kept`` cached tokens. wanted:
+    how many of the last tokens need logits.
     """
 
     seat: int
@@ -59,11 +59,11 @@ class Feed(NamedTuple):
 
 
 class Places:
-    """Where every layer caches the keys and values of a pass.
+    """The slots in which every layer caches the keys and values of a pass.
 
     seats [fed texts], positions [fed texts, fed tokens]. ``shown``: how many slots of
-    each seat the pass sees. ``are_first``: whether the seats are 0, 1, 2, ... without a
-    gap.
+    each seat the pass sees. ``are_first``: whether the seats are 0, 1, 2, ... without
+    gaps.
     """
 
     seats: torch.Tensor
@@ -98,7 +98,7 @@ class SeatedLayer(DynamicLayer):
         return keys, values
 
     def get_seq_length(self) -> int:
-        """Zero: each pass is told its tokens' positions."""
+        """Zero, since every pass gets explicit positions."""
         return 0
 
     def _empty(self, states: torch.Tensor) -> torch.Tensor:
@@ -117,7 +117,7 @@ class SeatedLayer(DynamicLayer):
 
 
 class SharedNetwork:
-    """The network of ``model`` for ``seats`` requests, in padded passes.
+    """The network of ``model``, which serves ``seats`` requests in padded passes.
 
     Raises BadValue if its layers see only a window of the text.
     """
@@ -134,13 +134,13 @@ class SharedNetwork:
         self._cache = Cache(layer_class_to_replicate=layer)
 
     def parts(self, feed: Feed) -> Iterator[Feed]:
-        """Splits ``feed`` into one part per pass; here it is one part."""
+        """Splits ``feed`` into one part per pass; here, a single part."""
         yield feed
 
     def logits(self, feeds: Sequence[Feed]) -> list[torch.Tensor]:
-        """One pass for all ``feeds``, one per seat; returns each feed's logits.
+        """Computes one pass for all ``feeds``, one per seat, in the order of seats.
 
-        They are [wanted, vocab]. The feeds are in the order of their seats.
+        Returns each feed's logits [wanted, vocab].
         """
         fed = max(len(feed.tokens) for feed in feeds)
         shown = max(feed.kept for feed in feeds) + fed
@@ -150,7 +150,7 @@ class SharedNetwork:
     def compute(
         self, feeds: Sequence[Feed], fed: int, shown: int
     ) -> list[torch.Tensor]:
-        """The same with ``fed`` tokens per seat, which see ``shown`` slots."""
+        """As ``logits``, with ``fed`` tokens per seat, which see ``shown`` slots."""
         network, device = self.model.network, self.model.network.device
         tokens = torch.zeros(len(feeds), fed, dtype=torch.long)
         for row, feed in enumerate(feeds):
@@ -189,7 +189,7 @@ class SharedNetwork:
 
 
 class SharedFixedRows(SharedNetwork):
-    """The network of ``model`` for ``seats`` requests, in passes of one shape.
+    """The network of ``model``, which serves ``seats`` requests in passes of one shape.
 
     Texts that look at different numbers of slots get separate passes. Raises BadValue
     as ``SharedNetwork`` does.
@@ -232,7 +232,7 @@ class SharedFixedRows(SharedNetwork):
 
 
 class SeatModel(Model):
-    """The model of one seat of a network, with its own texts and its own cache.
+    """One seat of a shared network, as a model with its own text and cache.
 
     ``ask(network, feed)`` returns the logits of a pass that feeds this seat, and
     perhaps others.
@@ -278,7 +278,7 @@ class SeatModel(Model):
 def over_seats(
     model: HFModel, seats: int, ask: Callable[[SharedNetwork, Feed], torch.Tensor]
 ) -> list[Model]:
-    """A model for each of ``seats`` requests, sharing the weights of ``model``."""
+    """Makes a model for each of ``seats`` requests; all share ``model``'s weights."""
     network: SharedNetwork
     if isinstance(model, FixedRows):
         network = SharedFixedRows(model, seats)

@@ -50,12 +50,12 @@ NEXT_STEP = (
     "from a checkpoint"
 )
 
-# Files with a tokenizer's words; tokenizer_config.json only says how they are used.
+# Files with a tokenizer's words; tokenizer_config.json only configures their use.
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken", "tekken.json")
 
 
 class StoredWeight(NamedTuple):
-    """The file that has a weight, and the weight's shape."""
+    """The file that contains a weight, and the weight's shape."""
 
     path: Path
     shape: tuple[int, ...]
@@ -65,10 +65,10 @@ class StoredWeight(NamedTuple):
 class Checkpoint:
     """One model of a pair, as its files describe it.
 
-    spec     what the pair says about it
+    spec     the pair's description of it
     folder   where its files are
-    config   its configuration; for a multimodal model, of the whole model
-    vocab    how many tokens it can read and write
+    config   its configuration; for a multimodal model, the whole model's
+    vocab    the number of tokens that it can read and write
     context  the longest text that it can handle, in tokens
     """
 
@@ -85,7 +85,7 @@ class Checkpoint:
 
     @property
     def undilated(self) -> Checkpoint:
-        """The same model at the cost of the model as trained."""
+        """The same checkpoint, to be loaded as trained."""
         return replace(self, spec=self.spec.undilated)
 
     @property
@@ -106,7 +106,7 @@ class Checkpoint:
                 "tokenizer.json and tokenizer_config.json there, from the model that "
                 "it was made from"
             )
-        # AutoTokenizer splits any Qwen2's text as the original does, ignoring its file.
+        # AutoTokenizer ignores any Qwen2's file, and splits text as the original does.
         is_embedded = self.model.startswith("zoo/")
         loader = PreTrainedTokenizerFast if is_embedded else AutoTokenizer
         loaded: PreTrainedTokenizerBase = self.read(loader, "tokenizer")
@@ -114,12 +114,12 @@ class Checkpoint:
 
     @cached_property
     def words(self) -> dict[int, str]:
-        """Token id -> the token as its tokenizer spells it."""
+        """Maps each token id to the token as its tokenizer spells it."""
         return {token: word for word, token in self.tokenizer.get_vocab().items()}
 
     @cached_property
     def end_tokens(self) -> frozenset[int]:
-        """The tokens that each end a text; may be empty.
+        """The tokens that end a text, if there are any.
 
         From generation_config.json, else config.json, else the tokenizer.
 
@@ -142,7 +142,7 @@ class Checkpoint:
 
     @cached_property
     def generation_settings(self) -> GenerationSettings:
-        """How its files say that tokens are chosen."""
+        """The settings in its generation_config.json."""
         return settings_in(self._generation_config, self.model)
 
     @cached_property
@@ -174,9 +174,9 @@ class Checkpoint:
             self._refuse_missing_weights()
 
     def weight_files(self) -> list[Path]:
-        """Its weight files; downloads those that the hub's cache lacks.
+        """The paths of its weight files; downloads those that the hub's cache lacks.
 
-        Raises BadValue for a file that is missing or out of reach.
+        Raises BadValue for a file that is missing or cannot be downloaded.
         """
         names = weight_names(self.folder)
         if self._is_on_hub and missing_weights(self.folder):
@@ -188,7 +188,7 @@ class Checkpoint:
         missing = missing_weights(self.folder)
         if missing:
             raise BadValue(
-                f"model {self.model!r} lacks {len(missing)} of its files of weights in "
+                f"model {self.model!r} lacks {len(missing)} of its weight files in "
                 f"{self.folder}: {', '.join(missing[:3])}. Copy or download them; "
                 "convert weights in formats other than safetensors, such as .bin, with "
                 "transformers' save_pretrained"
@@ -199,9 +199,9 @@ class Checkpoint:
         return not self.model.startswith("zoo/") and not Path(self.model).is_dir()
 
     def stored_weights(self) -> dict[str, StoredWeight]:
-        """Each weight -> its file and shape.
+        """Maps each weight to its file and shape.
 
-        Raises BadValue for a file that is missing, incomplete or out of reach.
+        Raises BadValue for a file that is incomplete, or that ``weight_files`` rejects.
         """
         weights = {}
         for path in self.weight_files():
@@ -235,7 +235,7 @@ def find(spec: ModelSpec) -> Checkpoint:
 
 
 def _folder_of(model: str) -> Path:
-    """The folder of a checkpoint; downloads a hub checkpoint's small files first."""
+    """Finds a checkpoint's folder; downloads a hub checkpoint's small files first."""
     if model.startswith("zoo/"):
         return zoo.locate(model)
     path = Path(model)
@@ -310,9 +310,9 @@ def weight_names(folder: Path) -> list[str]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """An open safetensors file, for reading weights and slices of them.
+    """Opens a safetensors file, for reading weights and slices of them.
 
-    Unless copied, what was read stays in memory until the file is closed. Raises
+    Whatever was read and not copied stays in memory until the file is closed. Raises
     BadValue for an incomplete file.
     """
     from safetensors import safe_open

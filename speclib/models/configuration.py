@@ -1,6 +1,6 @@
-"""What a checkpoint's configuration says about it, before its weights are read.
+"""Facts from a checkpoint's configuration, known before its weights are read.
 
-That is enough to refuse a model that no method can run. Every method rolls back after a
+They suffice to reject a model that no method can run. Every method rolls back after a
 rejection, and some verify a tree of drafts. So a model must cache keys and values for
 each token of a text, and must accept position ids::
 
@@ -9,7 +9,7 @@ each token of a text, and must accept position ids::
                 both, in turns      Gemma and others alternate from layer to layer
 
     is refused  states              Mamba: one state for the whole text, which cannot
-                                    be taken back to an earlier token
+                                    be rolled back to an earlier token
                 shared caches       a layer reads keys that another layer has cached
                 no positions        ALiBi: distances are counted along the cache, where
                                     the nodes of a tree lie side by side
@@ -42,10 +42,10 @@ ADVICE = (
 
 # -- models that no method can run -----------------------------------------------------
 def check_config(model: str, config: PretrainedConfig) -> None:
-    """Raises BadValue, with the model and the reason, if no method can run it."""
+    """Raises BadValue, naming the model and the reason, if no method can run it."""
     _check_it_writes_text(model, config)
     text = config.get_text_config(decoder=True)
-    if isinstance(text, dict):  # an architecture without parts leaves it unread
+    if isinstance(text, dict):  # not parsed: the architecture has no such part
         raise refusal(model, config, "its text_config is from another architecture")
     _check_attention(model, text)
 
@@ -69,7 +69,7 @@ def _check_attention(model: str, config: PretrainedConfig) -> None:
             raise refusal(
                 model,
                 config,
-                f"it has layers of {kind!r}, whose cache cannot be taken back to an "
+                f"it has layers of {kind!r}, whose cache cannot be rolled back to an "
                 "earlier token",
             )
     if _shares_caches(config):
@@ -95,18 +95,19 @@ def _shares_caches(config: PretrainedConfig) -> bool:
 
 
 def refusal(model: str, config: PretrainedConfig, reason: str) -> BadValue:
-    """The error that says why no method can run ``model``, and what to run instead."""
+    """The error for a ``model`` that no method can run, with the reason and advice."""
     return BadValue(
         f"model {model!r} ({config.model_type}) cannot be used: {reason}. {ADVICE}"
     )
 
 
-# -- what a configuration says ---------------------------------------------------------
+# -- facts from a configuration --------------------------------------------------------
 def attention_windows(config: PretrainedConfig) -> dict[str, int | None]:
-    """Kind of attention -> how many tokens a token sees, itself included.
+    """Maps each kind of attention to the number of tokens that a token sees.
 
-    None: all tokens before it. ``config``: of a model's text part. If it names no kind
-    for each layer, all layers have its window, if any.
+    The token itself counts; None means all tokens before it. ``config``: the
+    configuration of a model's text part. If it lists no kinds, all layers have its
+    window, if it has one.
     """
     window = getattr(config, "sliding_window", None)
     kinds = getattr(config, "layer_types", None)
@@ -130,10 +131,10 @@ def layer_windows(config: PretrainedConfig) -> list[int | None]:
 
 
 def real_rows(config: PretrainedConfig) -> int:
-    """How many tokens a model can read and write.
+    """The number of tokens that a model can read and write.
 
-    ``config``: of a model's text part. Tokens that dilation added are banned: their
-    weights are zeros, whose logit of 0 can be the largest.
+    ``config``: the configuration of a model's text part. Tokens that dilation added do
+    not count: their weights are zeros, and a logit of 0 may be the largest.
 
     Raises AttributeError if the configuration does not state it.
     """
@@ -145,9 +146,9 @@ def real_rows(config: PretrainedConfig) -> int:
 def longest_text(config: PretrainedConfig) -> int:
     """The longest text, in tokens, for which the model's KV cache stays valid.
 
-    ``config``: of a model's text part. With "longrope" this is the length before its
-    extension: a longer text rotates all positions at other rates, which makes every
-    cached key wrong.
+    ``config``: the configuration of a model's text part. With "longrope" this is the
+    length before its extension: in a longer text all positions rotate at other rates,
+    which makes every cached key wrong.
 
     Raises AttributeError if the configuration does not state it.
     """
@@ -156,7 +157,7 @@ def longest_text(config: PretrainedConfig) -> int:
 
 
 def _length_before_longrope(config: PretrainedConfig) -> int | None:
-    """The longest text before "longrope" extends it; None without such extension."""
+    """The longest text before "longrope" extends it; None if it does not."""
     extended: int = config.max_position_embeddings
     for rotation in _rotations(config):
         before: int | None = rotation.get("original_max_position_embeddings")

@@ -3,31 +3,32 @@
 The dilated model returns the small one's logits (up to rounding) at the cost of the
 large shape: every layer, head and channel is computed. So quality and speed can be
 chosen independently, and a model with Llama-2-7B's exact shape runs without its
-weights. This module knows no tokenizer, no second device, and not how a sampler bans
-tokens.
+weights. This module knows no tokenizer, no sampler and no second device.
 
 In the notes below width d becomes D, head dimension h becomes H, and n layers become N.
 
-- Width. The residual stream carries the small one in its first d channels, and exact
-  zeros in the others. Its mean square is d/D of the small one's. RMSNorm with eps * d/D
-  is therefore sqrt(D/d) times too large; the norm's weight * sqrt(d/D) corrects this.
+- Width. The residual stream carries the small model's stream in its first d channels,
+  and exact zeros in the others. Its mean square is d/D of the small one's. The output
+  of RMSNorm with eps * d/D is therefore sqrt(D/d) times too large; multiplying the
+  norm's weight by sqrt(d/D) corrects this.
 - Heads. In the small model g queries share a key, in the large one G do. Query i of key
   k goes to k*G + i. If g > G, each key is copied ceil(g/G) times, so that grouped
-  queries also fit where each query has its own key (Llama-2-7B).
+  queries also fit an architecture in which each query has its own key (Llama-2-7B).
 - Head dimension H = r*h. Channel t goes to r*t: the rotary pair (j, j + h/2) becomes
-  (r*j, r*j + H/2), which turns at the same rate, theta^(-2rj/rh). Attention divides by
-  sqrt(H) instead of sqrt(h), so q, bias included, is scaled by sqrt(r).
-- Qwen3 normalises q and k over H with the *layers'* eps. Their mean square falls by r,
-  and eps by D/d. Scaling q_proj and k_proj by sqrt(r * d/D) restores the ratio of the
-  two, and leaves q and k sqrt(r) too large. That is the factor that q needs; the weight
-  of k_norm removes it from k.
-- Depth. Layer i becomes layer (i+1)*N//n - 1. The layers are evenly spaced, so half the
-  depth has half the function, and the last layer stays last, so no early exit sees the
-  final logits. Added layers compute, then write 0.
+  (r*j, r*j + H/2), which rotates at the same rate, theta^(-2rj/rh). Attention divides
+  by sqrt(H) instead of sqrt(h), so q, bias included, is scaled by sqrt(r).
+- Qwen3 normalises q and k over H with the *layers'* eps. Their mean square falls by a
+  factor of r, and eps by D/d. Scaling q_proj and k_proj by sqrt(r * d/D) restores the
+  ratio of mean square and eps, and leaves q and k too large by sqrt(r). That is the
+  factor that q needs; the weight of k_norm removes it from k.
+- Depth. Layer i becomes layer (i+1)*N//n - 1. The layers are evenly spaced, so half of
+  the large model contains half of the small one, and the last layer stays last, so no
+  early exit sees the final logits. Added layers compute, then write 0.
 - Noise. Weights that read the stream (q, k, v, gate, up, lm_head) are filled with
-  seeded noise wherever an exact zero hides it: before them (an empty channel) or after
-  them (o_proj, down_proj). Only weights that write the stream are zero, and those zeros
-  are stored densely, so neither sparsity nor denormals make the large model cheaper.
+  seeded noise wherever an exact zero cancels it: before them (an empty channel) or
+  after them (o_proj, down_proj). Only weights that write the stream are zero, and those
+  zeros are stored densely, so neither sparsity nor denormals make the large model
+  cheaper.
 
 The residual stream and a layer's matrices; ``x`` are the small model's own values,
 ``~`` is noise, and an added channel belongs to an added head or to the added part of
@@ -65,7 +66,7 @@ from speclib.errors import BadValue
 FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 ROTARY = ("default", "linear", "llama3")  # their rates depend on j/h only
 READERS = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj", "lm_head")
-FRESH_DEVIATION = 0.02  # of the weights of a freshly made model
+FRESH_DEVIATION = 0.02  # the standard deviation of a new model's weights
 
 
 class Architecture(NamedTuple):
@@ -102,7 +103,7 @@ class Architecture(NamedTuple):
 
     @property
     def queries_per_key(self) -> int:
-        """How many query heads share one key and value head."""
+        """The number of query heads that share one key and value head."""
         return self.heads // self.kv_heads
 
 
@@ -122,7 +123,7 @@ def dilate(
     model: a transformers LlamaForCausalLM, Qwen2ForCausalLM or Qwen3ForCausalLM, not
         quantised. It stays unchanged.
     shape: (layers, width, heads, ffn), none smaller than the model's own.
-    kv_heads: default: as many queries per key as the model.
+    kv_heads: by default, as many queries share a key as in the model.
     head_dim: default: width / heads.
     vocab: added rows are zero, so their logits are 0, which can be the largest: **a
         sampler must ban the ids from config.real_vocab on**. transformers' generate
@@ -210,7 +211,7 @@ def _complete(
     head_dim: int | None,
     vocab: int | None,
 ) -> Architecture:
-    """`shape` with its defaults; raises BadValue if the model doesn't fit."""
+    """Completes `shape` with defaults; raises BadValue if the model doesn't fit."""
     are_sizes = all(isinstance(size, int) and size > 0 for size in shape)
     _demand(
         len(shape) == 4 and are_sizes,
@@ -222,7 +223,7 @@ def _complete(
     _demand(
         heads % (kv_heads or group) == 0,
         f"{heads} heads don't divide into kv_heads {kv_heads} (the model has {group} "
-        f"heads to a key); pass a divisor of {heads} as kv_heads",
+        f"heads per key); pass a divisor of {heads} as kv_heads",
     )
     _demand(
         head_dim or width % heads == 0,
@@ -251,8 +252,8 @@ def _check_it_fits(small: Architecture, large: Architecture, rope_type: str) -> 
 
     _demand(
         large.head_dim % small.head_dim == 0,
-        f"head_dim is {large.head_dim}, no multiple of the model's {small.head_dim}; "
-        "change width or heads, or give head_dim",
+        f"head_dim is {large.head_dim}, not a multiple of the model's "
+        f"{small.head_dim}; change width or heads, or give head_dim",
     )
     least_keys = small.kv_heads * _copies(small, large)
     _demand(
@@ -262,7 +263,7 @@ def _check_it_fits(small: Architecture, large: Architecture, rope_type: str) -> 
     )
     _demand(
         rope_type in ROTARY or large.head_dim == small.head_dim,
-        f"rope_type {rope_type!r} turns with head_dim; keep head_dim at "
+        f"the rates of rope_type {rope_type!r} depend on head_dim; keep head_dim at "
         f"{small.head_dim} (it would be {large.head_dim})",
     )
 
@@ -273,7 +274,7 @@ def _demand(holds: object, message: str) -> None:
 
 
 def _depths(small: Architecture, large: Architecture) -> list[int]:
-    """Where each of the small model's layers goes; 3 layers in 7: 1, 3, 6."""
+    """The large layer that each small layer becomes; 3 layers in 7: 1, 3, 6."""
     depths = []
     for layer in range(small.layers):
         depths.append((layer + 1) * large.layers // small.layers - 1)
@@ -281,12 +282,12 @@ def _depths(small: Architecture, large: Architecture) -> list[int]:
 
 
 def _copies(small: Architecture, large: Architecture) -> int:
-    """How many copies of each key serve all its queries."""
+    """The number of copies of each key that serve all its queries."""
     return ceil(small.queries_per_key / large.queries_per_key)
 
 
 def _head_ratio(small: PretrainedConfig, large: PretrainedConfig) -> int:
-    """r: a large head's dimension divided by a small head's."""
+    """The ratio r of a large head's dimension to a small head's."""
     return Architecture.of(large).head_dim // Architecture.of(small).head_dim
 
 
@@ -296,9 +297,9 @@ def empty_like(
     dtype: torch.dtype,
     device: torch.device,
 ) -> PreTrainedModel:
-    """The large model without values for its weights, which are on "meta".
+    """Makes the large model with weights on "meta", where they have no values.
 
-    device: where its weights will be. Buffers that are not stored are there now.
+    device: where its weights will be, and where its computed buffers are already.
     """
     attention = model.config._attn_implementation
     with torch.device("meta"):
@@ -322,10 +323,9 @@ def dilated_weights(
     """Yields the name and values of every weight of a large model, one at a time.
 
     model: the small model.
-    config: of the large one, from `dilated_config`.
-    wholes: the large one's parameters by name, from `empty_like`; only their shapes and
-        dtype matter.
-
+    config: the large model's, from `dilated_config`.
+    wholes: the large model's parameters by name, from `empty_like`; only their shapes
+        and dtype matter.
     buffer: a vector as long as the largest weight, which every weight overwrites; None:
         each weight gets its own memory.
 
@@ -376,7 +376,7 @@ def _fill(
 
 
 class Destination(NamedTuple):
-    """Where a small weight goes in the large one, and its scale factor.
+    """The indices of a small weight in the large one, and its scale factor.
 
     rows, columns: the indices in the large weight for the small one's rows and columns.
         A bias or a norm has rows only.
@@ -388,7 +388,7 @@ class Destination(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A weight of the small model, and where it goes in the large model's."""
+    """A weight of the small model, and its destination in the large model's weight."""
 
     weight: torch.Tensor
     destination: Destination
@@ -403,7 +403,7 @@ class Source(NamedTuple):
 
 
 def _sources(model: PreTrainedModel, config: PretrainedConfig) -> dict[str, Source]:
-    """Large weight -> its source; the weights of added layers have none."""
+    """Maps each large weight to its source; weights of added layers have none."""
     small_sizes = Architecture.of(model.config)
     large_sizes = Architecture.of(config)
     depths = _depths(small_sizes, large_sizes)
@@ -424,7 +424,7 @@ def _sources(model: PreTrainedModel, config: PretrainedConfig) -> dict[str, Sour
 def _destinations(
     small: Architecture, large: Architecture, normalises_queries: bool
 ) -> dict[str, Destination]:
-    """Module name -> where its weights go.
+    """Maps each module name to the destination of its weights.
 
     normalises_queries: the model has Qwen3's norms of q and k.
     """
@@ -472,8 +472,7 @@ def _query_heads(small: Architecture, large: Architecture) -> torch.Tensor:
         small query   0  1 | 2  3            small key   0 | 1
         large query   0  1  .  . | 4  5  .  .      large key   0 | 1
 
-    The same four queries where a large key serves one, G = 1: each key is
-    copied::
+    The same four queries if each large key serves one, G = 1. Every key is copied::
 
         small query   0 | 1 | 2 | 3          small key   0 | 1
         large query   0 | 1 | 2 | 3          large key   0 | 0 | 1 | 1
@@ -515,7 +514,7 @@ def _rows_of_heads(
 
 
 def _ban_added_words(large: PreTrainedModel) -> None:
-    """Bans the rows that dilation added in transformers' generate."""
+    """Makes transformers' generate ban the tokens that dilation added."""
     added = range(large.config.real_vocab, large.config.vocab_size)
     if not added:
         return

@@ -1,8 +1,8 @@
 """An EAGLE head: one layer that continues a text from its target's features.
 
-A *feature* is what the target's LM head reads: the hidden state after its last norm. A
-head predicts the next feature from the last one and the token that follows it. The
-target's own LM head turns it into a distribution for the token after::
+A *feature* is the input of the target's LM head: the hidden state after the last norm.
+An EAGLE head predicts the next feature from the last one and the token after it. The
+target's own LM head turns the prediction into a distribution for the next token::
 
     token      t1          t2          t3            embedded by the target's embedding
     feature    0           f1          f2            of the token before
@@ -11,8 +11,8 @@ target's own LM head turns it into a distribution for the token after::
                 |           |           |
     predicts   f1'         f2'         f3'           the LM head: what follows t3
 
-A text's features come from the target. After the text, a node of a drafted tree is fed
-with the feature that the head itself predicted for the node's parent.
+A text's features come from the target. A node of the drafted tree is fed with the
+feature that the head itself predicted for the node's parent.
 
 This module knows no tree search and no method.
 
@@ -49,12 +49,15 @@ from .loading import Loading
 from .packed_linear import pack
 
 FILE = "eagle.safetensors"  # in the folder of the head's target
-OF_THE_TARGET = ("model.embed_tokens.", "lm_head.")  # weights that are not stored
+TARGET_WEIGHTS = ("model.embed_tokens.", "lm_head.")  # these are not stored
 
 
 class EagleNetwork(nn.Module):
-    """The head's layers: ``fc``, and a ``network`` of one layer around the target's
-    embedding and LM head."""
+    """The head's layers.
+
+    They are ``fc``, and a ``network`` of one layer with the target's embedding and LM
+    head.
+    """
 
     def __init__(self, network: PreTrainedModel):
         super().__init__()
@@ -67,11 +70,11 @@ class EagleNetwork(nn.Module):
         return {
             name: weight
             for name, weight in self.state_dict().items()
-            if not name.removeprefix("network.").startswith(OF_THE_TARGET)
+            if not name.removeprefix("network.").startswith(TARGET_WEIGHTS)
         }
 
     def join(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-        """The layer's input [..., width].
+        """Joins tokens and features to the layer's input [..., width].
 
         tokens: [...]; features: [..., width], of the tokens before them.
         """
@@ -82,9 +85,9 @@ class EagleNetwork(nn.Module):
 
 
 def fresh(target: PreTrainedModel, seed: int) -> EagleNetwork:
-    """An untrained head for ``target``, with its dtype, embedding and LM head.
+    """Makes an untrained head for ``target``, with its dtype, embedding and LM head.
 
-    Its norm starts as a copy of the target's. The target's weights in it are frozen.
+    Its norm starts as a copy of the target's. The embedding and LM head are frozen.
     """
     torch.manual_seed(seed)
     network = AutoModelForCausalLM.from_config(one_layer(target.config))
@@ -97,7 +100,7 @@ def fresh(target: PreTrainedModel, seed: int) -> EagleNetwork:
         )
         network.model.norm.weight.copy_(target.model.norm.weight)
     for name, weight in network.named_parameters():
-        if name.startswith(OF_THE_TARGET):
+        if name.startswith(TARGET_WEIGHTS):
             weight.requires_grad_(False)
     return head.to(target.device)
 
@@ -112,9 +115,9 @@ def one_layer(config: PretrainedConfig) -> PretrainedConfig:
 
 
 def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:
-    """The stored head of ``target``, read from ``folder``.
+    """Reads the stored head of ``target`` from ``folder``.
 
-    Raises BadValue if it is missing, or has other sizes.
+    Raises BadValue if it is missing, or its weights have other names or shapes.
     """
     path = folder / FILE
     if not path.exists():
@@ -142,7 +145,7 @@ def _shapes(weights: Mapping[str, torch.Tensor]) -> set[tuple[str, tuple[int, ..
 
 
 def dilated(head: EagleNetwork, shape: Sequence[int]) -> EagleNetwork:
-    """``head`` in a larger ``shape`` (see ``dilate``), for a target of that width.
+    """Puts ``head`` in a larger ``shape`` (see ``dilate``), for a target of that width.
 
     It predicts the same features in the first channels, and zeros in the others.
     """
@@ -164,7 +167,7 @@ class Head(hf.HFModel):
     """An EAGLE head as a draft, with its own KV cache.
 
     Within ``reading`` it drafts from its target's features. Otherwise each token is fed
-    with a feature of zeros, which makes a poor draft, but a valid one.
+    with a feature of zeros, which makes a valid but poor draft.
 
     exact: how many of the first cached tokens were fed with the target's own features.
     """
@@ -189,8 +192,8 @@ class Head(hf.HFModel):
     def reading(self, text: AnyText, features: Features) -> Iterator[None]:
         """The context of one drafting operation after ``text``, from ``features``.
 
-        At its end the cache drops drafted tokens: they were fed with features that the
-        head predicted. Raises SpeclibError for features that are missing, or of another
+        At the end, the cache drops drafted tokens, which were fed with predicted
+        features. Raises SpeclibError for features that are missing, or have another
         width.
         """
         self.cut(self.exact)
@@ -246,7 +249,7 @@ class Head(hf.HFModel):
 
 
 def load(loading: Loading) -> Head:
-    """Builds a checkpoint's head on one place, dilated to its shape if it has one."""
+    """Builds a checkpoint's head on one place, dilated if the pair gives a shape."""
     checkpoint = loading.checkpoint
     undilated = replace(
         loading, checkpoint=checkpoint.undilated, places=(), packed=False

@@ -1,7 +1,7 @@
 """Downloads the embedded models from a release; a wheel does not contain them.
 
-They come in one archive. The package's ``SHA256SUMS`` has the checksum of every file,
-so the archive may come from any server. A file is checked before it gets its name;
+They are in one archive. The package's ``SHA256SUMS`` contains every file's checksum, so
+the archive may come from any server. A file is checked before it gets its final name;
 correct files are left alone.
 """
 
@@ -40,7 +40,7 @@ def fetch(source: str | None = None, say: Callable[[str], object] = print) -> li
     file in it is missing or wrong, or if a file cannot be written; files written before
     the error stay.
     """
-    wanted = _files_to_bring()
+    wanted = _files_to_fetch()
     if not wanted:
         say(f"all embedded models are in {zoo.ZOO}")
         return []
@@ -59,8 +59,8 @@ def fetch(source: str | None = None, say: Callable[[str], object] = print) -> li
     return wanted
 
 
-def _files_to_bring() -> list[str]:
-    """Missing or differing files; weights last, since they make a model present."""
+def _files_to_fetch() -> list[str]:
+    """Missing or differing files; weights last, since a model exists once they do."""
     wanted = []
     for name, checksum in zoo.checksums().items():
         path = zoo.ZOO / name
@@ -70,7 +70,7 @@ def _files_to_bring() -> list[str]:
 
 
 def _address_of_release() -> str:
-    """Where this version's archive is published.
+    """The address of this version's archive.
 
     Raises BadValue if this version does not state its repository's address.
     """
@@ -103,7 +103,7 @@ def _download(source: str, file: BinaryIO) -> None:
 
 
 def _unpack(file: BinaryIO, source: str, wanted: Iterable[str]) -> None:
-    """Writes each wanted file to its place, after comparing its checksum."""
+    """Writes each wanted file to its folder, if its checksum is right."""
     checksums = zoo.checksums()
     try:
         with zipfile.ZipFile(file) as archive:

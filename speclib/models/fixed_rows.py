@@ -1,16 +1,16 @@
 """Passes of one shape: every pass feeds the same number of tokens, into fixed slots.
 
-A kernel's order of summation depends on the shape of its input. So the last bits of a
-token's logits may differ between feeding it alone and feeding it with others; in
-bfloat16 that is enough to change which token is likeliest. Here plain decoding and
-every method feed a model blocks of one size. Fillers that no token sees complete a
-block that is not full, and longer inputs take several blocks:
+A kernel's summation order depends on the shape of its input. The last bits of a token's
+logits may therefore change if the token is fed together with others, and in bfloat16
+that can change which token is likeliest. Here plain decoding and every method feed a
+model blocks of one size. Filler tokens, which no other token sees, complete a partial
+block, and longer inputs take several blocks:
 
     text      t0 t1 t2 t3 | t4 t5  .  .         six tokens in blocks of four
     slots      0  1  2  3    4  5  6  7  8 ...  keys and values, which never move
 
-Cutting the cache copies nothing: the next block overwrites what was cut. A tensor holds
-the slots of a block, so that a pass can be recorded once and then replayed by a GPU
+Cutting the cache copies nothing: the next block overwrites what was cut. The slots of a
+block are stored in a tensor, so a pass can be recorded once and then replayed by a GPU
 alone (see ``recorded_pass``).
 """
 
@@ -33,12 +33,12 @@ from .kv_cache import enlarged
 from .loading import Loading
 from .recorded_pass import CudaRecorder, RecordedPass, record
 
-FIRST_ROOM = 256  # slots of a new cache, unless the pair states a number
+FIRST_ROOM = 256  # slots of a new cache, unless the pair specifies a number
 FILLER = hf.FIRST_TOKEN
 
 
 class Block(NamedTuple):
-    """The shape of a pass: it looks at ``room`` slots, and feeds ``most`` tokens."""
+    """The shape of a pass: it reads ``room`` slots, and feeds up to ``most`` tokens."""
 
     room: int
     most: int
@@ -47,8 +47,8 @@ class Block(NamedTuple):
 def block_at(slot: int, count: int, first_room: int) -> Block:
     """The shape of a pass of ``count`` tokens whose first one goes into ``slot``.
 
-    How many slots a pass looks at is part of its shape, so it depends only on the
-    tokens' slots. In blocks of four, with eight slots at first::
+    The number of slots that a pass reads is part of its shape, and depends only on
+    where its tokens go. In blocks of four, with eight slots at first::
 
         slots    0 1 2 3 4 | 5 6 7 8 9 10 11 12 | 13 ...
         room         8     |         16         | 32
@@ -59,15 +59,15 @@ def block_at(slot: int, count: int, first_room: int) -> Block:
     room = first_room
     while slot + count > room:
         room *= 2
-    last_slot = room - count  # fillers behind a later token would not fit
+    last_slot = room - count  # a block that begins later would not fit
     return Block(room, most=min(count, last_slot + 1 - slot))
 
 
 class FixedLayer(CacheLayerMixin):
-    """Keys and values of one layer: [1, heads, slots, width of a head].
+    """Keys and values of one layer: [1, heads, slots, head width].
 
-    A pass of ``model`` writes its tokens to ``model.slots`` and looks at the first
-    ``model.room`` slots. The memory holds ``model.capacity`` slots.
+    A pass of ``model`` writes its tokens to ``model.slots`` and reads the first
+    ``model.room`` slots. There is memory for ``model.capacity`` slots.
     """
 
     is_sliding = False
@@ -79,7 +79,7 @@ class FixedLayer(CacheLayerMixin):
     def lazy_initialization(
         self, key_states: torch.Tensor, value_states: torch.Tensor
     ) -> None:
-        """Allocates memory, with the first tokens' heads and channels."""
+        """Allocates memory for the heads and channels that the first tokens have."""
         self.keys = enlarged(key_states[:, :, :0], self._model.capacity)
         self.values = enlarged(value_states[:, :, :0], self._model.capacity)
         self.is_initialized = True
@@ -87,7 +87,7 @@ class FixedLayer(CacheLayerMixin):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Writes the tokens of a pass to their slots; returns the first ``room``."""
+        """Writes a pass's tokens to their slots; returns the first ``room`` slots."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         assert self.keys is not None
@@ -101,15 +101,15 @@ class FixedLayer(CacheLayerMixin):
         return self.keys[:, :, :room], self.values[:, :, :room]
 
     def get_seq_length(self) -> int:
-        """How many tokens precede the next pass; does not read from the device."""
+        """The number of tokens before the next pass; does not read from the device."""
         return self._model.cached
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """How many slots a token may look at, and the first of them."""
+        """The number of slots that a token may attend to, and the first one."""
         return self._model.room, 0
 
     def get_max_length(self) -> int:
-        """How many tokens fit."""
+        """The number of tokens that fit."""
         return self._model.room
 
 
@@ -124,19 +124,20 @@ class Recording(NamedTuple):
 
 
 class FixedRows(HFModel):
-    """A transformers model whose every pass feeds ``count`` tokens.
+    """A transformers model that feeds ``count`` tokens in every pass.
 
-    Its rows equal an HFModel's, but for the last bits. A text fed in a line always gets
-    the same bits, however it is split into passes, as far as this machine's kernels
-    treat all rows of a block alike; tests/models/test_fixed_rows.py checks it. This is
-    not guaranteed for a tree's nodes, whose slots differ from those in a line, nor for
-    experts that share the tokens of a pass.
+    Its distributions equal an HFModel's, except for their last bits. A text without
+    branches always gets the same bits, however it is split into passes, if this
+    machine's kernels treat all rows of a block alike; tests/models/test_fixed_rows.py
+    checks that. There is no guarantee for a tree's nodes, whose slots differ from those
+    of a text without branches, nor for a mixture of experts, which divides the tokens
+    of a pass among its experts.
 
-    ``recorder``: records a pass that gives rows, and replays it whenever a pass looks
-    at the same number of slots. None: every pass is launched kernel by kernel.
+    ``recorder``: records a pass that returns logits, and replays it for later passes
+    that read the same number of slots. None: every pass is launched kernel by kernel.
 
-    ``first_room``: how many slots passes look at, at first. When they do not suffice,
-    their number doubles and passes are recorded again.
+    ``first_room``: how many slots a pass reads at first. When they no longer suffice,
+    their number doubles, and passes are recorded again.
     """
 
     def __init__(
@@ -151,7 +152,7 @@ class FixedRows(HFModel):
         self.first_room = first_room
         self.recorder = recorder
         self._recordings: dict[int, Recording] = {}  # by the pass's room
-        self.capacity = first_room  # the most slots that any pass has looked at
+        self.capacity = first_room  # the most slots that any pass has read
         self.layers: list[FixedLayer] = []
         self.slots = torch.arange(count, device=network.device)
         self._order = torch.arange(count, device=network.device)
@@ -159,16 +160,16 @@ class FixedRows(HFModel):
 
     @torch.inference_mode()
     def reset(self) -> None:
-        """Empties the cache. Recordings need its slots to stay at their addresses."""
+        """Empties the cache without moving it, since recordings use its addresses."""
         self.prefix = Prefix()
         self.cached = 0  # slots that hold fed tokens, including a tree's nodes
         if not self.layers:
             for _ in range(self.config.num_hidden_layers):
                 self.layers.append(FixedLayer(self))
             self.cache = Cache(layers=[*self.layers])
-        self._look_at(self.first_room)
+        self._set_room(self.first_room)
         for layer in self.layers:
-            layer.reset()  # or a NaN would stay
+            layer.reset()  # otherwise a NaN would stay
 
     def cut(self, length: int) -> None:
         """Keeps the first ``length`` tokens; copies nothing."""
@@ -186,7 +187,7 @@ class FixedRows(HFModel):
         first = 0
         while first < len(tokens):
             room, most = block_at(self.cached, self.count, self.first_room)
-            self._look_at(room)
+            self._set_room(room)
 
             block = tokens[first : first + most]
             end = first + len(block)
@@ -206,10 +207,10 @@ class FixedRows(HFModel):
         view: TreeView | None,
         with_logits: bool,
     ) -> torch.Tensor:
-        """One pass over ``block`` and fillers; returns the logits [count, vocab].
+        """Feeds ``block`` and fillers in one pass; returns the logits [count, vocab].
 
-        ``first``: the block's first row in ``view``. Without logits, only its keys and
-        values are needed.
+        ``first``: the block's first row in ``view``. ``with_logits``: False if only
+        its keys and values are needed.
         """
         self.slots.copy_(self._order + self.cached)
         fillers = [FILLER] * (self.count - len(block))
@@ -217,7 +218,7 @@ class FixedRows(HFModel):
         ids = torch.tensor([fed], device=self.network.device)
         causal = self._causal_view()
         if view is not None:
-            _lay_over(causal, view, first, len(block))
+            _copy_rows(causal, view, first, len(block))
 
         if self.recorder is not None and with_logits:
             self._record_once(ids, causal, self.recorder)
@@ -236,9 +237,10 @@ class FixedRows(HFModel):
         return bool(self._recordings)
 
     def prepare(self) -> None:
-        """Warms up with one pass in the first room, so that no request pays for it.
+        """Warms up with one pass, so that no request pays for it.
 
-        With a recorder the pass is recorded. One is enough, since all have one shape.
+        With a recorder, that pass is recorded. One is enough, since all passes have the
+        same shape.
         """
         if self.recorder is not None or self.warms_up:
             self.rows([FILLER], 0, Sampler())
@@ -259,7 +261,7 @@ class FixedRows(HFModel):
     def _record_once(
         self, ids: torch.Tensor, view: TreeView, recorder: CudaRecorder
     ) -> None:
-        """Records a pass in this room, unless there is a recording.
+        """Records a pass that reads this room, unless there is a recording.
 
         Raises BadValue if a pass must read a number from the device to continue, for
         example with dynamic RoPE, which depends on the length of the text.
@@ -287,19 +289,19 @@ class FixedRows(HFModel):
         )
 
     # -- the shape of a pass -----------------------------------------------------------
-    def _look_at(self, room: int) -> None:
-        """Sets how many slots passes look at."""
+    def _set_room(self, room: int) -> None:
+        """Sets how many slots a pass reads."""
         self.room = room
         if room > self.capacity:
             self.capacity = room
             self._recordings.clear()  # the cache will move to new memory
 
     def _causal_view(self) -> TreeView:
-        """A block's masks [1, 1, count, room] and positions [1, count] in a plain text.
+        """The masks [1, 1, count, room] and positions [1, count] of a block of text.
 
-        Fillers see what is before them, as tokens do, so no row of a mask is empty.
+        Like tokens, fillers see whatever precedes them, so no row of a mask is empty.
         Fillers beyond the longest text get its last position. Layers with a sliding
-        window also look at the whole room; their masks hide what the window has left.
+        window also read the whole room; their masks hide tokens outside the window.
         """
         all_slots = torch.arange(self.room, device=self.network.device)
         distances = self.slots[:, None] - all_slots[None, :]
@@ -316,9 +318,9 @@ class FixedRows(HFModel):
 
 
 def _with_all_columns(view: TreeView, tokens: int) -> TreeView:
-    """``view`` with a column for every one of ``tokens``.
+    """Extends the masks of ``view`` to ``tokens`` columns.
 
-    Masks for layers with a sliding window lack the first columns.
+    In ``view``, masks for layers with a sliding window lack the first columns.
     """
     masks = {}
     for kind, mask in view.masks.items():
@@ -328,10 +330,10 @@ def _with_all_columns(view: TreeView, tokens: int) -> TreeView:
     return view._replace(masks=masks)
 
 
-def _lay_over(causal: TreeView, view: TreeView, first: int, rows: int) -> None:
+def _copy_rows(causal: TreeView, view: TreeView, first: int, rows: int) -> None:
     """Copies ``rows`` rows of ``view``, from ``first`` on, into ``causal``."""
     for kind, mask in causal.masks.items():
-        room = mask.shape[-1]  # tokens beyond are fed later, and not seen by these
+        room = mask.shape[-1]  # tokens beyond it are fed in later passes
         visible = view.masks[kind][:, :, first : first + rows, :room]
         mask[:, :, :rows] = torch.finfo(mask.dtype).min
         mask[:, :, :rows, : visible.shape[-1]] = visible
@@ -339,7 +341,7 @@ def _lay_over(causal: TreeView, view: TreeView, first: int, rows: int) -> None:
 
 
 def load(loading: Loading) -> FixedRows:
-    """Builds a model; raises what ``hf.network`` does."""
+    """Builds a model; raises the same errors as ``hf.network``."""
     spec = loading.checkpoint.spec
     assert spec.fixed_rows is not None
     network = hf.network(loading)

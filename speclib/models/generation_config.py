@@ -1,9 +1,10 @@
-"""How a target's generation_config.json says that its tokens are chosen.
+"""The settings in a target's generation_config.json: how its tokens are chosen.
 
-transformers' ``generate`` obeys that file, and so does ``decode``: its penalties and
-bans always, its top_k and top_p only with a temperature. A setting that would change
-the text and is not implemented is refused by name. The caller decides whether to
-sample, the temperature and the number of tokens, as in ``generate(do_sample=False)``.
+Like transformers' ``generate``, ``decode`` obeys that file: its penalties and bans
+always, its top_k and top_p only with a temperature. A setting that would change the
+text and is not implemented raises an error that names it. As in
+``generate(do_sample=False)``, the caller sets the temperature and the number of tokens,
+and decides whether to sample.
 
 Importing this module imports neither torch nor transformers.
 """
@@ -58,7 +59,7 @@ NOT_HERE_WHEN_SAMPLING: Mapping[str, Collection[Any]] = {
 
 
 class GenerationSettings(BaseModel):
-    """The file's settings, by transformers' names; those that it leaves out are off.
+    """The file's settings, under transformers' names; a missing setting is off.
 
     ``refused``: settings that are not implemented, as "name=value".
     ``refused_when_sampling``: the same, for settings that matter only when sampling.
@@ -75,16 +76,16 @@ class GenerationSettings(BaseModel):
     refused_when_sampling: tuple[str, ...] = ()
 
     def shortest(self, prompt_length: int, min_new_tokens: int | None) -> int:
-        """The length of the shortest text in tokens, prompt included.
+        """The minimum length of a text in tokens, prompt included.
 
-        ``min_new_tokens``: the caller's, which overrides the file's. As in
-        transformers, ``min_length`` counts only if neither sets it.
+        ``min_new_tokens``: the caller's value, which overrides the file's. As in
+        transformers, ``min_length`` applies only if neither is set.
         """
         least = self.min_new_tokens if min_new_tokens is None else min_new_tokens
         return self.min_length if least is None else prompt_length + least
 
     def check(self, model: str, sampling: bool) -> None:
-        """Raises BadValue for the file's settings that are not implemented."""
+        """Raises BadValue if the file has settings that are not implemented."""
         refused = self.refused + (self.refused_when_sampling if sampling else ())
         if refused:
             raise BadValue(
@@ -95,7 +96,7 @@ class GenerationSettings(BaseModel):
 
 
 def settings_in(config: GenerationConfig, model: str) -> GenerationSettings:
-    """The settings in a file of ``model``.
+    """The settings in ``config``, a file of ``model``.
 
     Raises BadValue for a value of the wrong type.
     """
@@ -117,10 +118,10 @@ def settings_in(config: GenerationConfig, model: str) -> GenerationSettings:
 def end_tokens_in(
     config: GenerationConfig | PretrainedConfig, model: str
 ) -> frozenset[int] | None:
-    """The end tokens that a file of ``model`` states; None if it states none.
+    """The end tokens in ``config``, a file of ``model``; None if it has no such entry.
 
     Chat models often have several: the end of a text and the end of a turn. With an
-    empty list nothing ends a text. Raises BadValue for an end that is not a token.
+    empty list, nothing ends a text. Raises BadValue for an end that is not a token.
     """
     stated: Any = getattr(config, "eos_token_id", None)
     if stated is None:
@@ -137,7 +138,7 @@ def end_tokens_in(
 def _set_in(
     config: GenerationConfig, settings: Mapping[str, Collection[Any]]
 ) -> tuple[str, ...]:
-    """The ``settings`` that the file sets to a value with an effect."""
+    """The ``settings`` to which the file gives a value that has an effect."""
     found = []
     for name, without_effect in settings.items():
         value = getattr(config, name, None)

@@ -2,9 +2,9 @@
 
     file.gguf  ->  model.safetensors, config.json, tokenizer.json, ...
 
-transformers reads the file, using the package gguf for its quantised numbers. The
+transformers reads the file, and the package gguf decodes its quantised numbers. The
 result is a checkpoint like any other, with the file's weights in a dtype that torch
-has. The file itself may be its draft in llama.cpp.
+supports. In llama.cpp, the file itself can be its draft.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from speclib.errors import BadValue, SpeclibError, how_to_install, is_installed
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-MAGIC = b"GGUF"  # how every such file begins
+MAGIC = b"GGUF"  # the first bytes of every such file
 
 
 def fetch_gguf(file: Path, say: Callable[[str], object] = print) -> Path:
     """Converts ``file`` to a checkpoint in a folder of the same name, next to it.
 
-    Keeps an existing folder. Returns the folder; raises what ``convert`` does.
+    Keeps an existing folder. Returns the folder; raises the same errors as ``convert``.
     """
     folder = file.with_suffix("")
     if not folder.exists():
@@ -42,11 +42,11 @@ def fetch_gguf(file: Path, say: Callable[[str], object] = print) -> Path:
 def convert(file: Path, folder: Path) -> None:
     """Converts a GGUF ``file`` to the checkpoint ``folder``, whole or not at all.
 
-    Its weights are in float32, which represents the file's values.
+    The weights are stored in float32, which can represent the file's values.
 
     Raises BadValue if the file is not a GGUF file, is damaged, or has an architecture
-    that transformers does not read from GGUF files; SpeclibError without the libraries,
-    or if nothing can be written.
+    that transformers does not read from GGUF files; SpeclibError if a library is
+    missing, or the folder cannot be written.
     """
     _check(file)
     from safetensors import SafetensorError
@@ -81,7 +81,7 @@ def _check(file: Path) -> None:
 
 
 def _read(file: Path) -> tuple[PreTrainedModel, Any]:
-    """The file's network, in float32, and its tokenizer."""
+    """Reads the file's network, in float32, and its tokenizer."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
@@ -104,7 +104,7 @@ def _read(file: Path) -> tuple[PreTrainedModel, Any]:
 
 
 def _save(network: PreTrainedModel, folder: Path) -> None:
-    """The weights and the configurations; tied weights are stored once."""
+    """Writes the weights and the configurations; tied weights are stored once."""
     from safetensors.torch import save_file
 
     network.tie_weights()

@@ -1,4 +1,4 @@
-"""How many GPUs torch can use on this machine, and how. Knows no model."""
+"""Counts the GPUs, and sets how torch uses them. This module knows no model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 ORDER = "CUDA_DEVICE_ORDER"
 NVML_CHECK = "PYTORCH_NVML_BASED_CUDA_CHECK"
-CUDNN_ATTENTION = "SPECLIB_CUDNN_ATTENTION"  # "1" asks for it
+CUDNN_ATTENTION = "SPECLIB_CUDNN_ATTENTION"  # "1" turns it on
 
 
 @cache
@@ -24,7 +24,7 @@ def count() -> int:
 
 
 def available() -> str:
-    """What torch can use, as the end of an error message."""
+    """The number of GPUs that torch can use, as the end of an error message."""
     return f"torch can use {count()} GPUs here"
 
 
@@ -32,21 +32,21 @@ def available() -> str:
 def prepare_environment() -> None:
     """Sets environment variables before CUDA starts, for this process and its children.
 
-    GPUs get nvidia-smi's numbers, because we ask it for the free memory of ``cuda:1``;
-    CUDA by default puts the fastest first. torch looks for GPUs through NVML, after
-    which a process may still fork. Variables that the user has set stay.
+    GPUs are numbered as in nvidia-smi, which we ask for the free memory of ``cuda:1``;
+    by default CUDA puts the fastest first. torch looks for GPUs through NVML, so that
+    the process may still fork. Variables that the user has set are kept.
     """
     os.environ.setdefault(ORDER, "PCI_BUS_ID")
     os.environ.setdefault(NVML_CHECK, "1")
 
 
-def settle_attention() -> None:
+def disable_cudnn_attention() -> None:
     """Turns cuDNN's attention off in this process, unless the environment asks for it.
 
-    torch prefers it on some GPUs (compute capability 9.0 and 10.0). For each pair of
-    input length and text length it builds a plan, which takes tens of milliseconds, and
-    each of our passes has a new pair. A method with more kinds of pass would then look
-    slower than it is.
+    torch prefers it on some GPUs (compute capability 9.0 and 10.0). cuDNN spends tens
+    of milliseconds on a plan for each combination of input length and text length, and
+    each of our passes has a new combination. A method with more kinds of pass would
+    then look slower than it is.
 
     Source: torch, aten/src/ATen/native/cudnn/MHA.cpp (the key of a plan) and
     transformers/cuda/sdp_utils.cpp (the order of kernels).

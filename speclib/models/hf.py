@@ -36,22 +36,22 @@ from .weights import load_network
 
 NO_TOKEN = -1  # marks a row with NaN, which has no likeliest token
 FIRST_TOKEN = 0  # every vocabulary has it
-FED_TO_WARM_UP = (16, 1, 5)  # tokens of a prompt, of plain decoding, and of drafts
+FED_TO_WARM_UP = (16, 1, 5)  # tokens: a prompt, plain decoding, and drafts
 
 # The arguments of every pass, by transformers' names: what its tokens see, the KV
 # cache, their positions, and how many rows to return.
-TOLD_TO_A_PASS = ("attention_mask", "past_key_values", "position_ids", "logits_to_keep")
+PASS_ARGUMENTS = ("attention_mask", "past_key_values", "position_ids", "logits_to_keep")
 
 
 class TreeView(NamedTuple):
-    """What the tokens of a pass attend to, and their positions, for transformers.
+    """The attention masks of a pass, and its tokens' positions, for transformers.
 
     masks: kind of attention -> mask [1, 1, fed tokens, all tokens], 0 where the row's
         token sees the column's, else the most negative number. With a window, columns
         that no row can reach are left out.
     position_ids: [1, fed tokens], each token's position in its own path.
     first_position: the lowest of these positions.
-    parents: of the tree that ends the pass; None: it ends with a line.
+    parents: the parents of the nodes, if a tree ends the pass; else None.
     """
 
     masks: dict[str, torch.Tensor]
@@ -63,7 +63,7 @@ class TreeView(NamedTuple):
     def options(self) -> dict[str, Any]:
         """The network's arguments, by transformers' names.
 
-        It takes masks by name only if there are several kinds.
+        Masks are passed by kind only if there are several kinds.
         """
         mask: Any = self.masks
         if len(self.masks) == 1:
@@ -75,12 +75,12 @@ class HFModel(Model):
     """A causal language model from transformers, with its KV cache.
 
     network: the transformers model.
-    vocab: the length of its distributions: the vocabulary of the pair's target. A wider
-        head is cut off there before the softmax. A narrower one has ``own_rows``; all
-        other tokens have probability 0.
-    stand_in: what a draft is fed instead of a token that it has no row for; None if it
+    vocab: the length of its distributions: the vocabulary of the pair's target. Further
+        logits are cut off before the softmax. If the network has fewer, only the first
+        ``own_rows`` tokens have a probability above 0.
+    stand_in: what a draft is fed in place of a token that it has no row for; None if it
         has a row for every token. See ``vocabulary.stand_in``.
-    brings_tokens_alone: whether greedy passes copy only tokens from the device.
+    copies_tokens_only: whether greedy passes copy only tokens from the device.
     warms_up: whether ``prepare`` runs forward passes; true on a GPU.
 
     Each layer first calls ``stopped()``; if it returns true, the pass raises Stopped.
@@ -93,10 +93,10 @@ class HFModel(Model):
     def __init__(self, network: PreTrainedModel, vocab: int):
         self.network = network.eval()
         self.vocab = vocab
-        self.brings_tokens_alone = network.device.type != "cpu"
+        self.copies_tokens_only = network.device.type != "cpu"
         self.warms_up = network.device.type == "cuda"
         if network.device.type == "cuda":
-            gpus.settle_attention()
+            gpus.disable_cudnn_attention()
         self.config = network.config.get_text_config(decoder=True)
         self.own_rows = min(vocab, real_rows(self.config))
         self.context = longest_text(self.config)
@@ -112,7 +112,7 @@ class HFModel(Model):
             raise Stopped
 
     def _keep_hidden(self, module: Any, args: Any, output: Any) -> None:
-        """Keeps what the LM head reads in the current pass."""
+        """Keeps the LM head's input in the current pass."""
         self.hidden: torch.Tensor = output[0]
 
     def reset(self) -> None:
@@ -165,7 +165,7 @@ class HFModel(Model):
         """Scores a tree in one pass: rows [len(parents) + 1, vocab].
 
         text: the text, then the tokens of the tree's nodes.
-        parents: for each node the number of the node that it follows; -1: the text.
+        parents: for each node, the number of the node that it follows; -1: the text.
 
         A node attends to the text and to the nodes on its path. The cache keeps the
         text and the tree's stem.
@@ -181,12 +181,12 @@ class HFModel(Model):
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
     ) -> Rows:
-        """The rows [new, vocab] after the last ``new`` nodes of a tree being drafted.
+        """Computes the rows [new, vocab] after the last ``new`` nodes of a draft tree.
 
         The pass feeds only those nodes: earlier passes have fed the text and the other
         nodes. With a greedy sampler the rows have temperature 1. ``prefix`` keeps the
-        text and the tree's stem; the other nodes stay behind them in the cache, where
-        the next level finds them.
+        text and the tree's stem; the other nodes stay in the cache after them, for the
+        next level.
         """
         if sampler.greedy:
             sampler = replace(sampler, temperature=1.0)
@@ -200,10 +200,10 @@ class HFModel(Model):
     def _tree_view(
         self, text: Sequence[int], parents: Sequence[int], kept: int
     ) -> TreeView:
-        """What the tokens after the first ``kept`` attend to, and their positions.
+        """The masks and positions of the tokens after the first ``kept``.
 
-        The text t0 t1 with nodes a b c and parents (-1, 0, -1), nothing kept. On the
-        right is the same for layers with a window of two tokens::
+        For the text t0 t1, nodes a b c with parents (-1, 0, -1), and nothing kept; on
+        the right, the same for layers with a window of two tokens::
 
             t0 -- t1 -+- a -- b       t0 t1  a  b  c   position    t0 t1  a  b  c
                       |          t0    x                  0         x
@@ -240,7 +240,7 @@ class HFModel(Model):
         )
 
     def _mask(self, sees: np.ndarray) -> torch.Tensor:
-        """``sees`` [fed tokens, all tokens] as a mask for transformers."""
+        """Converts ``sees`` [fed tokens, all tokens] to a mask for transformers."""
         mask = torch.zeros(1, 1, *sees.shape, dtype=self.network.dtype)
         mask.masked_fill_(torch.tensor(~sees), torch.finfo(mask.dtype).min)
         return mask.to(self.network.device)
@@ -254,12 +254,12 @@ class HFModel(Model):
         kept: int | None = None,
         view: TreeView | None = None,
     ) -> Rows:
-        """Feeds what the cache lacks of ``text``; returns the last rows.
-
-        They are [last + 1, vocab].
+        """Feeds the tokens of ``text`` that are not cached.
 
         kept: how many cached tokens to reuse; None: all that the text begins with.
         view: what the tokens attend to; None: everything before them.
+
+        Returns the last rows, [last + 1, vocab].
         """
         if kept is None:
             kept = self.prefix.keep(text, last)
@@ -277,9 +277,9 @@ class HFModel(Model):
         self.prefix.move(text, kept)
 
         self._logits = logits
-        if sampler.greedy and self.brings_tokens_alone and not sampler.penalties:
+        if sampler.greedy and self.copies_tokens_only and not sampler.penalties:
             tokens_alone: Any = CertainRows(likeliest(logits), self.vocab)
-            rows: Rows = tokens_alone  # it reads as an array
+            rows: Rows = tokens_alone  # usable like an array
             return rows
         row_logits = self.logits
         check_numbers(row_logits.max(-1))
@@ -310,7 +310,7 @@ class HFModel(Model):
     def _compute(
         self, wanted: int, view: TreeView | None, **inputs: torch.Tensor
     ) -> torch.Tensor:
-        """The network's logits [wanted, its rows] for the last of these inputs."""
+        """Computes the network's logits [wanted, its rows] for the last inputs."""
         options = {} if view is None else view.options
         output = self.network(
             **inputs,
@@ -347,7 +347,7 @@ class HFModel(Model):
         return chances
 
     def features_fed(self) -> np.ndarray:
-        """What the LM head reads for the tokens fed by the last pass, [fed, width]."""
+        """The LM head's input [fed, width] for the tokens that the last pass fed."""
         features: np.ndarray = self.hidden[0].float().cpu().numpy()
         return features
 
@@ -355,7 +355,7 @@ class HFModel(Model):
 def within_window(
     sees: np.ndarray, positions: np.ndarray, window: int | None
 ) -> np.ndarray:
-    """``sees``, limited to tokens less than ``window`` back; None: no limit.
+    """Limits ``sees`` to tokens less than ``window`` positions back; None: no limit.
 
     sees: [fed tokens, all tokens], whether the row's token sees the column's.
     positions: [all tokens], each token's position in its own path.
@@ -372,7 +372,7 @@ def within_window(
 
 
 def as_rows(logits: torch.Tensor) -> Rows:
-    """``logits`` on the CPU, float32 or float64."""
+    """Copies ``logits`` to the CPU, in float32 or float64."""
     if logits.dtype != torch.float64:
         logits = logits.float()
     if logits.is_cuda:  # copies into pinned memory are faster
@@ -383,7 +383,7 @@ def as_rows(logits: torch.Tensor) -> Rows:
 
 
 def likeliest(logits: torch.Tensor) -> list[int]:
-    """The likeliest token in each row of ``logits`` [rows, vocab]; ties: the first.
+    """The likeliest token in each row of ``logits`` [rows, vocab], or the first such.
 
     Only the tokens leave the device, in one copy. Raises SpeclibError as
     ``check_numbers`` does.
@@ -419,7 +419,7 @@ def decoder_layers(network: PreTrainedModel) -> Any:
 
 
 def load(loading: Loading) -> HFModel:
-    """Builds a model; raises what ``network`` does."""
+    """Builds a model; raises the same errors as ``network``."""
     model = HFModel(network(loading), loading.vocab)
     model.prepare()
     return model
@@ -431,7 +431,7 @@ def network(loading: Loading) -> PreTrainedModel:
     A dilated network uses only the first GPU.
 
     Raises SpeclibError for an unknown dtype, and for a checkpoint that cannot be loaded
-    or dilated, whose weights do not match (see ``weights``), or that no method can run.
+    or dilated, that no method can run, or whose weights do not match (see ``weights``).
     """
     checkpoint, dtype = loading.checkpoint, loading.torch_dtype
     _check_passes(checkpoint)
@@ -453,14 +453,14 @@ def network(loading: Loading) -> PreTrainedModel:
 
 
 def _check_passes(checkpoint: Checkpoint) -> None:
-    """Raises BadValue if the network's forward pass lacks an argument that we need."""
+    """Raises BadValue if the network's forward method lacks an argument we need."""
     config = checkpoint.config
     architecture: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     known = signature(architecture.forward).parameters
-    unknown = [name for name in TOLD_TO_A_PASS if name not in known]
+    unknown = [name for name in PASS_ARGUMENTS if name not in known]
     if unknown:
         raise refusal(
-            checkpoint.model, config, f"its passes take no {', '.join(unknown)}"
+            checkpoint.model, config, f"its forward method lacks {', '.join(unknown)}"
         )
 
 

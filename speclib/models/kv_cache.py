@@ -1,22 +1,22 @@
 """A KV cache that copies nothing until it is full, and grows in large steps.
 
 transformers' own cache concatenates old and new keys and values in every layer of every
-pass, which copies the whole text. Here a layer has free slots behind its last token,
-and a pass writes its tokens there. Rolling back copies nothing either: the next tokens
+pass, which copies the whole text. Here a layer has free slots after its last token, and
+a pass writes its tokens there. Rolling back copies nothing either: the next tokens
 overwrite the old ones. If no slot is free, a pass adds 256::
 
     slots    0                 5        8                              255
              t0 t1 t2 t3 t4    t5 t6 t7 ............ free ............
              cached            fed now
 
-Layers with a sliding window keep every token too: after a rejection, tokens that the
-window had left may be within reach again. A pass is shown only the tokens that it can
-reach. With a window of three tokens and t5 and t6 fed now::
+Layers with a sliding window keep every token too: after a rejection, tokens that had
+left the window may be within reach again. A pass is shown only the tokens that it can
+reach. With a window of three tokens, if t5 and t6 are fed now::
 
     cached   t0 t1 t2 t3 t4
     shown             t3 t4 t5 t6        t5 sees t3 t4 t5, and t6 sees t4 t5 t6
 
-This module knows no text.
+This module does not know the text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STEP = 256  # slots added at a time
 
 
 def empty_cache(config: PretrainedConfig) -> Cache:
-    """A cache for the layers of ``config``, of a model's text part."""
+    """An empty cache for the layers of ``config``, a text part's configuration."""
     windows = layer_windows(config)
     if all(window is None for window in windows):
         return Cache(layer_class_to_replicate=BufferedLayer)  # adds layers on demand
@@ -53,7 +53,7 @@ def first_within_reach(position: int, window: int) -> int:
 
 
 def enlarged(states: torch.Tensor, tokens: int) -> torch.Tensor:
-    """``states`` [texts, heads, length, channels] padded with zeros to ``tokens``."""
+    """Pads ``states`` [texts, heads, length, channels] with zeros to ``tokens``."""
     texts, heads, length, channels = states.shape
     larger = states.new_zeros(texts, heads, tokens, channels)
     larger[:, :, :length] = states
@@ -61,9 +61,9 @@ def enlarged(states: torch.Tensor, tokens: int) -> torch.Tensor:
 
 
 class BufferedLayer(DynamicLayer):
-    """One layer's keys and values, with free slots behind them.
+    """One layer's keys and values, with free slots after them.
 
-    It has at most ``STEP`` slots more than were ever written.
+    At most ``STEP`` of its slots have never been written to.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class BufferedLayer(DynamicLayer):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Adds keys and values [1, heads, fed, channels]; returns all that it has."""
+        """Adds keys and values [1, heads, fed, channels]; returns all cached ones."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
             self._key_slots = key_states[:, :, :0]
@@ -95,8 +95,8 @@ class WindowLayer(BufferedLayer):
     """A layer with a sliding window: a pass is shown only the tokens within reach.
 
     window: how many tokens a token sees, itself included.
-    first_position: the position of the first token that the next pass feeds. In a line
-        it follows all cached tokens; the nodes of a tree lie side by side.
+    first_position: the lowest position of a token that the next pass feeds. It may be
+        less than the number of cached tokens, since nodes of a tree share positions.
     """
 
     is_sliding = True  # transformers then asks this layer how large its mask is
@@ -115,6 +115,6 @@ class WindowLayer(BufferedLayer):
         return keys[:, :, start:], values[:, :, start:]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """How many tokens a pass of ``query_length`` is shown, and the first one."""
+        """The number of tokens that a pass sees, and the first one."""
         start = first_within_reach(self.first_position, self.window)
         return self.get_seq_length() + query_length - start, start

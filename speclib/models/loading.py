@@ -1,6 +1,6 @@
-"""What a loader needs to know: which model to build, where, and in which dtype.
+"""The input of every loader: which model to build, where, and in which dtype.
 
-Every loader takes one ``Loading``. Importing this module imports no torch.
+Importing this module imports no torch.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ def torch_dtype(dtype: str) -> torch.dtype:
 class RankLost(SpeclibError):
     """One of a device's processes ended, or hangs; the message names the rank.
 
-    Any other failure on a rank is an error in what it computes.
+    Any other failure of a rank is an error in its computation.
     """
 
 
 class Rank(NamedTuple):
     """One of the ``size`` processes that together run a device's model.
 
-    The first has ``pipes`` to the others. Each waits up to ``patience`` seconds for a
-    late one.
+    The first has ``pipes`` to the others. No rank waits for another longer than
+    ``patience`` seconds.
     """
 
     number: int
@@ -74,10 +74,10 @@ class Loading:
 
     checkpoint  its files
     vocab       the length of its distributions: the vocabulary of the pair's target
-    dtype       of its weights, a key of ``TORCH_NAMES``
+    dtype       its weights' dtype, a key of ``TORCH_NAMES``
     places      such as "core:0", "cpu" or "cuda:0"
     packed      whether ``packed_linear`` replaces transformers' linear layers
-    rank        which of the places this process has; None: it builds the whole model
+    rank        which part this process builds; None: the whole model
     """
 
     checkpoint: Checkpoint

@@ -1,4 +1,4 @@
-"""An open pair: what its two models share, and how each of them is built.
+"""An open pair: its models' files, what the two models share, and how to build them.
 
     Pair (describes)  ->  OpenPair, once  ->  a world  ->  a method
 
@@ -38,10 +38,10 @@ LOSSLESS = ("auto", "float32", "float64")
 
 
 class OpenPair:
-    """``pair``, with what its models' files say.
+    """A ``pair``, with access to its models' files.
 
-    Its members raise BadValue for what cannot work, such as two different vocabularies
-    or a model that no method can run.
+    Its members raise BadValue if the pair cannot work, for example with two different
+    vocabularies, or with a model that no method can run.
     """
 
     def __init__(self, pair: Pair):
@@ -51,7 +51,7 @@ class OpenPair:
     # -- the two models' files ---------------------------------------------------------
     @cached_property
     def target(self) -> Checkpoint:
-        """The target's files. A toy has none."""
+        """The target's files; a toy has none."""
         spec = self.pair.target
         if spec.is_gguf:
             raise BadValue(
@@ -63,7 +63,7 @@ class OpenPair:
 
     @cached_property
     def draft(self) -> Checkpoint | Card:
-        """The draft's files. A toy has none."""
+        """The draft's files; a toy has none."""
         spec = self.pair.draft
         if not spec.is_gguf:
             return find(spec)
@@ -90,17 +90,17 @@ class OpenPair:
     def vocab(self) -> int:
         """The length of every distribution in the pair: the target's vocabulary.
 
-        So every method can write all tokens that the target can. A draft may know more
-        tokens or fewer: see ``vocabulary``. Raises BadValue if the draft does not know
-        the pair's mask token.
+        Every method can therefore write any token that the target can. A draft may have
+        more tokens or fewer: see ``vocabulary``. Raises BadValue if the pair's mask
+        token is not in the draft's vocabulary.
         """
         if self.is_toy:
             return self.pair.target.vocab
         mask = self.pair.draft.mask
         if mask is not None and mask >= self.draft.vocab:
             raise BadValue(
-                f"draft.mask is {mask}, but {self.pair.draft.model!r} knows "
-                f"{self.draft.vocab:,} tokens: give the id of the token that it was "
+                f"draft.mask is {mask}, but {self.pair.draft.model!r} has a vocabulary "
+                f"of {self.draft.vocab:,} tokens: give the id of the token that it was "
                 "trained to read as a mask"
             )
         return self.target.vocab
@@ -119,15 +119,14 @@ class OpenPair:
 
     @property
     def generation_settings(self) -> GenerationSettings:
-        """How the target's files say that tokens are chosen; empty for a toy."""
+        """The settings in the target's generation_config.json; empty for a toy."""
         return GenerationSettings() if self.is_toy else self.target.generation_settings
 
     @cached_property
     def datastore(self) -> Datastore | None:
         """The texts that REST searches: the pair's, or else our held-out tasks.
 
-        None for toys, where REST searches their own text. Raises BadValue if the texts
-        are missing.
+        None for toys: their own text is searched. Raises BadValue if texts are missing.
         """
         if self.is_toy:
             return None
@@ -138,14 +137,14 @@ class OpenPair:
     # -- where the models run, and in which library ------------------------------------
     @cached_property
     def place(self) -> Place:
-        """Where the pair runs here: the first alternative that this machine has."""
+        """The pair's place: the first alternative that this machine can provide."""
         place = self.pair.place
         if not place.has_alternatives:
             return place  # torch need not count the GPUs
         return place.on_machine_with(gpus.count())
 
     def ranks(self, role: Role, index: int = 0) -> int:
-        """How many processes together run the model of one device of ``role``."""
+        """The number of processes that together run the model of a ``role`` device."""
         if self.pair.model(role).spread == "blocks":
             return 1
         return len(self.place.of(role, index))
@@ -166,13 +165,13 @@ class OpenPair:
 
         By default it uses one per core, and each waits for the others in a busy loop.
         If another program occupies a core, a forward pass of a small model then takes
-        more than ten times as long (see docs/decisions.md). A pair that states threads
-        per device gets at most that many; any other pair gets torch's default. Call it
+        more than ten times as long (see docs/decisions.md). A pair that sets threads
+        per device gets at most that number; other pairs get torch's default. Call this
         after loading the models, which import torch.
         """
         if "torch" not in sys.modules or self.is_toy:
             return
-        threads = own_threads_of_torch()
+        threads = default_torch_threads()
         if "threads" in self.pair.place.model_fields_set:
             threads = min(self.pair.place.threads, threads)
         sys.modules["torch"].set_num_threads(threads)
@@ -194,11 +193,11 @@ class OpenPair:
         obeys the first.
 
         ``dtype``: auto (float32), float32, float64, bfloat16 or float16.
-        ``dilated=False`` gives the same logits at the cost of the model as trained.
-        ``packed=False`` keeps torch's own linear layers. These three apply to torch
-        only: llama.cpp keeps its quantised weights in their shape, and a toy has no
-        weights. ``rank``: the Rank whose part to build; None builds the whole model in
-        this process.
+        ``dilated=False`` builds the model as trained, which is faster and has the same
+        logits. ``packed=False`` keeps torch's own linear layers. These three apply to
+        torch only: llama.cpp keeps its quantised weights and their shape, and a toy has
+        no weights. ``rank``: the Rank whose part to build; None builds the whole model
+        in this process.
         """
         check_dtype(dtype)
         spec = self.pair.model(role)
@@ -219,7 +218,7 @@ class OpenPair:
             model = _load(loading, role)
 
         if role == "draft" and files.vocab < self.vocab:
-            own = model if rank is None else model.model  # Leading or Following has it
+            own = model if rank is None else model.model  # within Leading or Following
             own.stand_in = vocabulary.stand_in(files.named_tokens, files.vocab)
         return model
 
@@ -246,10 +245,11 @@ class OpenPair:
         return batched.over_seats(model, seats, ask)
 
     def check_seats(self, dtype: str) -> None:
-        """Raises BadValue for a pair that cannot serve several requests at a time.
+        """Raises BadValue for a pair that cannot serve several requests at once.
 
         Each model must run in torch, on one place. In a reduced-precision dtype a text
-        would depend on the other requests, unless the target's passes have one shape.
+        would depend on the other requests unless all the target's passes have one
+        shape.
         """
         check_dtype(dtype)
         if self.is_toy:
@@ -277,7 +277,7 @@ def open_pair(pair: Pair | OpenPair) -> OpenPair:
 
 
 def _check_same_words(target: Checkpoint, draft: Checkpoint | Card) -> None:
-    """Raises BadValue if an id that both models know is a different word in each."""
+    """Raises BadValue if any id stands for different words in the two models."""
     words, draft_words = target.words, draft.words
     for token in sorted(words.keys() & draft_words.keys()):
         if words[token] != draft_words[token]:
@@ -290,8 +290,8 @@ def _check_same_words(target: Checkpoint, draft: Checkpoint | Card) -> None:
 
 
 @cache
-def own_threads_of_torch() -> int:
-    """torch's default number of threads, before we set it."""
+def default_torch_threads() -> int:
+    """torch's default number of threads, as it was before we changed it."""
     threads: int = sys.modules["torch"].get_num_threads()
     return threads
 
@@ -302,7 +302,7 @@ def _toy(spec: ModelSpec, role: Role) -> Toy:
 
 
 def _load(loading: Loading, role: Role) -> Any:
-    """Loads a checkpoint into torch, as its pair asks for."""
+    """Loads a checkpoint into torch in the way that its pair specifies."""
     spec = loading.checkpoint.spec
     if spec.head:
         from . import eagle_head
@@ -313,7 +313,8 @@ def _load(loading: Loading, role: Role) -> Any:
 
         return fixed_rows.load(loading)
 
-    # A draft in one piece loads layer-parallel: its layers can then share an input.
+    # A draft in one process is loaded layer-parallel, so that its layers can share an
+    # input.
     if spec.spread == "layers" or (role == "draft" and spec.spread == "blocks"):
         from .parallel import layer_parallel
 

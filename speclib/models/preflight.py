@@ -1,8 +1,8 @@
-"""How much memory a pair needs, and what would keep it from loading.
+"""Checks before loading: the files, GPUs and memory that a pair needs.
 
-A model of many gigabytes takes minutes to load. A missing GPU or file, or too little
-memory, can be reported at once, and is reported here. The estimate counts weights, KV
-caches, and CUDA's own memory; not a pass's activations, nor models in llama.cpp.
+A model of many gigabytes takes minutes to load. A missing file, a missing GPU or too
+little memory can be reported beforehand. The estimate counts weights, KV caches and
+CUDA's own memory, but neither activations nor models in llama.cpp.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 GB = 1e9  # bytes
-ASSUMED_GPU = 80_000_000_000  # bytes: an A100, if the driver does not say
+ASSUMED_GPU = 80_000_000_000  # bytes: an A100's, if the driver does not report them
 
 # The least memory, in bytes, that CUDA takes in each process on a GPU: torch's pull
-# request 86509 has 287,047,680, with kernels loaded on first use.
+# request 86509 states 287,047,680, with kernels loaded on first use.
 CUDA_CONTEXT = 287_000_000
 
 
@@ -66,7 +66,7 @@ def check(
     """Raises BadValue, with the reason, for a pair that cannot be loaded here.
 
     targets: the number of target devices. in_one_process: whether they share one
-    process. cached: how many tokens each model caches; with 0, memory is checked only
+    process. cached: the tokens that each model caches; with 0, memory is checked only
     if a model may be large. roles: the models to load.
     """
     check_gpus(opened, targets, roles)
@@ -97,7 +97,7 @@ def check(
 
 
 def check_gpus(opened: OpenPair, targets: int, roles: Sequence[Role] = ROLES) -> None:
-    """Raises BadValue if one of ``roles`` names a GPU that torch cannot use."""
+    """Raises BadValue if one of ``roles`` runs on a GPU that torch cannot use."""
     names: set[str] = set()
     for role in roles:
         for index in range(targets if role == "target" else 1):
@@ -107,15 +107,15 @@ def check_gpus(opened: OpenPair, targets: int, roles: Sequence[Role] = ROLES) ->
             raise BadValue(
                 f"pair {opened.pair.name!r} is on {name}, but {gpus.available()}. Give "
                 "other places, such as {'draft': ['core:0'], 'target': ['core:1']};"
-                " `python -m speclab doctor` says what this machine can run"
+                " `python -m speclab doctor` shows what this machine can run"
             )
 
 
 # -- memory ----------------------------------------------------------------------------
 def free_memory() -> dict[str, int]:
-    """Free bytes here, by "cpu" and the GPUs' places.
+    """Free bytes on this machine, by place: "cpu", or a GPU's such as "cuda:0".
 
-    Omits GPUs whose memory the driver does not state.
+    Omits GPUs whose memory the driver does not report.
     """
     free = {"cpu": machine.memory().available}
     for number, gpu in enumerate(machine.gpus()):
@@ -130,7 +130,7 @@ def _may_be_large(spec: ModelSpec) -> bool:
 
 
 def published(model: str) -> PretrainedConfig:
-    """The configuration of a hub model, from its sizes under data/shapes."""
+    """Makes a hub model's configuration from its sizes under data/shapes."""
     from transformers import AutoConfig
     from transformers.utils import logging
 
@@ -152,9 +152,9 @@ def estimate(
     targets: int,
     free: Mapping[str, int],
 ) -> list[MemoryUse]:
-    """The memory that the models with one of ``configs`` take on each place.
+    """Estimates the memory that each model in ``configs`` takes on each of its places.
 
-    place: where they run, without alternatives. length: of the cached text, in tokens.
+    place: where they run, without alternatives. length: the cached text's, in tokens.
     free: see ``free_memory``. A model in one process is spread over its GPUs in
     proportion to their free memory.
     """
@@ -191,7 +191,7 @@ def _shares(
 def _sizes(
     spec: ModelSpec, config: PretrainedConfig, dtype: str, length: int
 ) -> tuple[int, int]:
-    """Bytes of a model's weights, and of its keys and values for a text."""
+    """The bytes of a model's weights, and of its KV cache for ``length`` tokens."""
     from .dilate import dilated_config
     from .weights import empty_network
 
@@ -211,7 +211,7 @@ def _sizes(
 def needed_memory(
     held: Iterable[MemoryUse], in_one_process: bool = False
 ) -> dict[str, int]:
-    """Bytes of ``held``, and of CUDA itself, for each memory."""
+    """Maps each memory to the bytes that it must hold: ``held``, and CUDA's own."""
     needed: dict[str, int] = {}
     for use in held:  # each is one process's share
         size = use.weights + use.cache

@@ -1,12 +1,12 @@
 """A pass that is recorded once, and then replayed by the device alone.
 
 A GPU computes a small pass faster than a CPU can launch its thousand kernels one by
-one. A CUDA graph stores them, so that one call launches all. This works for passes of
-one shape whose inputs and outputs stay at the same addresses. CUDA calls recording
-*capturing*.
+one. A CUDA graph stores these launches, so that one call repeats them all. This works
+for passes of one shape whose inputs and outputs stay at the same addresses. CUDA calls
+recording *capturing*.
 
 A launched piece cannot be stopped, so a pass is recorded in pieces of at least four
-layers. Each piece is launched while the one before is computed, so that the device
+layers. Each piece is launched while the previous one is computed, so that the device
 never waits for the CPU. A cancelled pass ends after the pieces already launched, at
 most two. With 16 layers::
 
@@ -14,9 +14,9 @@ most two. With 16 layers::
     computed   piece 0   piece 1   piece 2    piece 3
     launched   0, 1      2         3                       stopped? before each
 
-This module knows no model. On an H100 and an H200 recorded passes gave the same bits as
-launched ones (reports/gpu). The tests record on a CPU, and skip what needs a GPU if
-there is none.
+On an H100 and an H200, recorded passes gave the same bits as launched ones
+(reports/gpu). The tests record on a CPU; those that need a GPU are skipped without one.
+This module knows no model.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ import torch
 from speclib.operations.model import Stopped
 
 MOST_PIECES = 8
-LAYERS_OF_A_PIECE = 4  # at least, unless the network has fewer
+LAYERS_OF_A_PIECE = 4  # at least, unless the network has fewer layers
 
 Output = TypeVar("Output")
 
 
 class CudaPiece:
-    """A CUDA graph of the launches on ``device`` between ``begin`` and ``end``.
+    """A CUDA graph of all launches on ``device`` between ``begin`` and ``end``.
 
     ``pool``: memory that the pieces of a pass share.
     """
@@ -76,16 +76,15 @@ class CudaRecorder:
         self._pool: Any = None
 
     def new_piece(self) -> CudaPiece:
-        """An empty piece of the pass for which ``setting`` was entered."""
+        """An empty piece of the pass that is being recorded within ``setting``."""
         return CudaPiece(self._device, self._pool)
 
     @contextmanager
     def setting(self) -> Iterator[None]:
-        """Prepares for computing a pass, and then recording it.
+        """The context in which a pass is computed and then recorded.
 
-        Each pass gets a new pool: torch does not let a pool be reused. Garbage is
-        collected first: freeing a tensor while a pass is recorded may end the
-        recording.
+        Each pass gets a new pool, since torch does not let a pool be reused. Garbage is
+        collected first, since freeing a tensor during a recording may end it.
         """
         gc.collect()
         self._pool = torch.cuda.graph_pool_handle()
@@ -124,8 +123,8 @@ def record(
     """Records ``compute``, a pass that calls ``layers`` in this order.
 
     Also returns its output: a replay writes to the same tensors. The pass is computed
-    once before it is recorded, because in a first pass the device chooses its kernels
-    and allocates what it keeps. Errors in ``compute`` are raised unchanged.
+    once before it is recorded, because a first pass chooses kernels and allocates
+    memory that stays in use. Errors in ``compute`` are raised unchanged.
     """
     pieces: list[CudaPiece] = []
 

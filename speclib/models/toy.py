@@ -37,11 +37,11 @@ DistributionKey: TypeAlias = tuple[tuple[int, ...], Sampler, tuple[int, ...]]
 
 
 class Uncached(Model):
-    """A model without weights: everything but its ``rows`` and ``chances``.
+    """The base class of models without weights.
 
-    A subclass defines these, sets ``vocab``, calls ``reset`` in its constructor, and
-    begins ``rows`` with ``_feed``. Each pass first calls ``stopped()``, and raises
-    Stopped if it returns true.
+    A subclass defines ``rows`` and ``chances``, sets ``vocab``, calls ``reset`` in its
+    constructor, and begins ``rows`` with ``_feed``. Each pass first calls
+    ``stopped()``, and raises Stopped if it returns true.
 
     sharing: how many layers share an input in the current pass; 1 in an exact pass.
     exact: how many of the first cached tokens come from exact passes.
@@ -110,7 +110,7 @@ class Uncached(Model):
     def tree(
         self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
     ) -> Rows:
-        """The rows [len(parents) + 1, vocab] of a scored tree, counted as one pass.
+        """Scores a tree, counted as one pass: rows [len(parents) + 1, vocab].
 
         The cache keeps the text and the tree's stem.
         """
@@ -123,14 +123,14 @@ class Uncached(Model):
         return rows
 
     def features_fed(self) -> np.ndarray | None:
-        """A feature for each token that the last pass fed, [fed, 1].
+        """Returns a feature for each token that the last pass fed, [fed, 1].
 
         A toy's feature is a checksum of the path that ends with the token.
         """
         return np.array([[checksum(path)] for path in self._texts_fed()])
 
     def _texts_fed(self) -> list[AnyText]:
-        """For each token that the last pass fed, the text that ends with it."""
+        """The texts that end with each of the tokens that the last pass fed."""
         text, kept, parents = self._last_pass
         start = len(text) - len(parents)
         bare_text = tuple(text[:start])
@@ -161,7 +161,7 @@ class Uncached(Model):
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
     ) -> Rows:
-        """The rows [new, vocab] of a tree's last level, counted as one pass.
+        """Computes the rows [new, vocab] of a tree's last level, counted as one pass.
 
         As in ``HFModel.level``, greedy rows are ``chances``, and the cache keeps the
         text and the tree's stem.
@@ -177,10 +177,10 @@ class Uncached(Model):
 
     @contextmanager
     def _uncounted(self) -> Iterator[None]:
-        """Leaves what is fed within it uncounted.
+        """Does not count passes made within it.
 
         If anything was cached, one token stays cached, so that a pass is fuzzy within
-        it if it is fuzzy outside.
+        it if it would be fuzzy outside.
         """
         cached, exact = self.prefix, self.exact
         self.prefix = Prefix()
@@ -208,13 +208,13 @@ class Toy(Uncached):
     doubt: above 0, the draft's confidence varies. At each position its best token has
         probability s, drawn from a Beta distribution with mean alpha (the more doubt,
         the wider); each further token gets the share s of the remaining mass. The
-        script's token has rank i as often as these probabilities say.
+        script's token has rank i with the probability of the token of that rank.
     fuzzy: the share of its agreement with the target that a fuzzy pass keeps for every
         further layer that shares an input. In groups of lp layers it agrees with
         probability alpha * fuzzy ** (lp - 1).
     by_place: acceptance rates that replace alpha: for the first token that a greedy
-        draft writes after text that it did not write, for the second in a row, and so
-        on; all further tokens have the last rate.
+        draft writes after text that is not its own, for the second in a row, and so on;
+        all further tokens have the last rate.
 
     When sampling, the target's p covers the odd ids. The draft puts alpha of its mass
     there, in proportion to p, and the rest on even ids, where p is zero.
@@ -246,7 +246,7 @@ class Toy(Uncached):
         offset = random.integers(1, vocab - 1, context)
         self._by_place = by_place
         self._agreement = agreement
-        self._place = np.zeros(context, int)  # number in a row of its token; 0: none
+        self._place = np.zeros(context, int)  # 1, 2, ... for tokens in a row; 0: none
         # Never the script's token, and never BOS.
         self._wrong = (self._script - 1 + offset) % (vocab - 1) + 1
 
@@ -255,7 +255,7 @@ class Toy(Uncached):
         if alpha is not None:
             self._choice = np.where(agreement < alpha, self._script, self._wrong)
         if by_place:
-            self._choice = self._choice.copy()  # tokens are chosen as they are written
+            self._choice = self._choice.copy()  # later choices overwrite it
 
         self._confidence: np.ndarray | None = None
         if doubt and alpha not in (None, 0, 1):
@@ -278,7 +278,7 @@ class Toy(Uncached):
 
     @property
     def _agreement_left(self) -> float:
-        """The share of its agreement that this pass keeps; 1 in an exact pass."""
+        """The share of the agreement that this pass keeps; 1 in an exact pass."""
         return self.fuzzy ** (self.sharing - 1)
 
     def _chosen(self, positions: slice | int) -> np.ndarray:
@@ -301,7 +301,7 @@ class Toy(Uncached):
             self._place[position + 1 :] = 0
 
     def _place_after(self, text: Sequence[int], position: int) -> int:
-        """The number in a row of the token that it writes after ``position``."""
+        """The number in a row of the token that the toy writes after ``position``."""
         is_in_row = (
             position > 0
             and self._place[position - 1] > 0
@@ -311,7 +311,7 @@ class Toy(Uncached):
 
     @cached_property
     def _one_hot(self) -> np.ndarray:
-        """One-hot rows [vocab, vocab]; made only when they are asked for."""
+        """One-hot rows [vocab, vocab], made on first use."""
         return np.eye(self.vocab)
 
     def _certain(self, tokens: Sequence[int] | np.ndarray) -> Rows:
@@ -343,7 +343,7 @@ class Toy(Uncached):
         return self._chances_at(len(self.prefix.fed) - 1)
 
     def graded(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
-        """Probabilities [last + 1, vocab] at temperature 1; if greedy, the script's."""
+        """Probabilities [last + 1, vocab] at temperature 1; if greedy, ``chances``."""
         if not sampler.greedy:
             return super().graded(text, last, sampler)
         self._feed(text, last)
@@ -404,12 +404,12 @@ class Random(Uncached):
     A fuzzy pass draws another distribution for every text, number of layers that share
     an input, and number of exact tokens in the cache.
 
-    own_rows: how many tokens it knows; None: ``vocab``. Tokens beyond them have
-        probability 0, and it is fed token 0 for them. What it knows beyond ``vocab`` is
-        cut off.
-    horizon: from this text length on, token 0 follows with certainty, so that an
-        enumerator need not follow tokens that a method drafts beyond the end of the
-        output. None: no horizon.
+    own_rows: how many tokens its own vocabulary has; None: ``vocab``. Further tokens
+        have probability 0, and it is fed token 0 in their place. Tokens beyond
+        ``vocab`` are cut off.
+    horizon: from this text length on, the next token is always 0, so that an enumerator
+        need not branch on tokens that a method drafts beyond the end of the output.
+        None: no horizon.
     """
 
     def __init__(
@@ -440,7 +440,7 @@ class Random(Uncached):
     def _distribution_after(
         self, text: tuple[int, ...], sampler: Sampler
     ) -> np.ndarray:
-        """The distribution [vocab] after ``text``, drawn once and remembered."""
+        """The distribution [vocab] after ``text``, which is drawn only once."""
         kind_of_pass = (self.sharing, self.exact) if self.sharing > 1 else ()
         key = (text, sampler, kind_of_pass)
         if key not in self._known:
@@ -493,9 +493,9 @@ class ToyTokenizer:
         self.vocab = vocab
 
     def encode(self, text: str) -> list[int]:
-        """The prompt: one token, or none for an empty text."""
+        """Returns the prompt: one token, or none for an empty text."""
         return [BOS] if text else []
 
     def decode(self, tokens: Sequence[int], skip_special_tokens: bool = False) -> str:
-        """The tokens as text, for example " t3 t7"."""
+        """Writes the tokens as text, for example " t3 t7"."""
         return "".join(f" t{token}" for token in tokens)

@@ -5,9 +5,9 @@ with random numbers, and ignores weights that the network does not have. Loading
 folder twice could then give two different models, or a model with half of its layers.
 transformers only reports this; here it is an error.
 
-One of several ranks keeps a slice of each weight, or some layers. So its network is
-built on "meta", where weights have a shape but no values, and cut to what the rank
-keeps. Then it is filled: the rank's slice of each weight is copied into it::
+One of several ranks keeps a slice of each weight, or some of the layers. So its network
+is built on "meta", where weights have a shape but no values, and cut to the rank's
+part. Then it is filled: the rank's slice of each weight is copied into it::
 
     empty network  ->  cut to a rank's part  ->  filled, weight by weight
      (open_weights)      (tensor_parallel,        (fill)
@@ -81,7 +81,7 @@ def load_network(checkpoint: Checkpoint, **options: Any) -> PreTrainedModel:
 
 
 def mismatch(name: str, stored: Iterable[int], wanted: Iterable[int]) -> str:
-    """Describes how a weight's stored shape differs from the network's."""
+    """Describes a weight whose stored shape differs from the network's."""
     return f"{name!r} is {list(stored)}, not {list(wanted)}"
 
 
@@ -95,8 +95,8 @@ def refuse_differences(
 ) -> None:
     """Raises BadValue if the files' weights differ from the network's.
 
-    missing: weights of the network that no file has. unused: weights in the files that
-    the network does not have. mismatched: descriptions of weights of another shape.
+    missing: the network's weights that no file contains. unused: weights in the files
+    that are not the network's. mismatched: descriptions of weights of another shape.
     """
     unused = [name for name in unused if not _is_computed(name)]
     problems = []
@@ -153,7 +153,7 @@ class Share(NamedTuple):
 
 
 def empty_network(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
-    """A network whose weights have no values; computed buffers have theirs.
+    """Makes a network whose weights have no values; computed buffers have theirs.
 
     Raises BadValue if transformers cannot make a language model from ``config``.
     """
@@ -199,10 +199,10 @@ def _weights_on_meta() -> Iterator[None]:
 
 
 def open_weights(loading: Loading) -> Unfilled:
-    """The empty network of a checkpoint, and its weights.
+    """Makes a checkpoint's empty network, and finds the source of its weights.
 
-    Raises BadValue for a checkpoint that cannot be dilated. Missing weights are noticed
-    when the files are read.
+    Raises BadValue for a checkpoint that cannot be dilated. Missing weights are only
+    detected when the files are read.
     """
     if loading.checkpoint.spec.dilation is None:
         return _open_stored(loading)
@@ -225,14 +225,14 @@ def fill(weights: Unfilled, shares: Mapping[str, Share] | None = None) -> None:
                 share = shares.get(name)
                 own[id(empty)] = _own_share(empty, whole, share, weights.device)
             filled[name] = own[id(empty)]
-        del whole  # or its file would stay open while the next one is read
+        del whole  # otherwise its file stays open while the next one is read
     weights.network.load_state_dict(filled, strict=False, assign=True)
 
 
 def _own_share(
     empty: torch.Tensor, whole: Any, share: Share | None, device: torch.device
 ) -> torch.Tensor:
-    """A tensor like ``empty`` with its ``share`` of ``whole``; None: all of it."""
+    """Makes a tensor like ``empty`` from its ``share`` of ``whole``; None: from all."""
     own = torch.zeros(empty.shape, dtype=empty.dtype, device=device)
     if share is None:
         own.copy_(whole[:])
@@ -281,7 +281,7 @@ def _find_stored_names(
     wholes: Mapping[str, torch.Tensor],
     files: Mapping[str, StoredWeight],
 ) -> dict[str, str]:
-    """Each weight of the network -> its name in the checkpoint.
+    """Maps each weight of the network to its name in the checkpoint.
 
     A checkpoint has one of two tied weights, or both with equal values. Raises BadValue
     for any other weight that is missing, has another shape, or is not in the network.
@@ -317,7 +317,7 @@ def _find_stored_names(
 def _refuse_other_values(
     checkpoint: Checkpoint, files: Mapping[str, StoredWeight], tied: str, source: str
 ) -> None:
-    """Raises BadValue for tied weights that differ: transformers would not tie them."""
+    """Raises BadValue if tied weights differ, since transformers would not tie them."""
     with opened(files[tied].path) as file, opened(files[source].path) as other:
         if torch.equal(file.get_tensor(tied), other.get_tensor(source)):
             return

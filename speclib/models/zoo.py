@@ -1,6 +1,6 @@
-"""The embedded checkpoints: where they are, and whether they are intact.
+"""Locates the embedded checkpoints, and checks that they are intact.
 
-Their files are compared with checksums before anything is loaded. A wheel has the
+Their files are compared with checksums before anything is loaded. A wheel contains the
 checksums but not the checkpoints, which ``fetch`` downloads.
 """
 
@@ -16,13 +16,13 @@ ZOO = MODELS  # where the embedded checkpoints are
 CHECKSUMS = DATA / "models" / "SHA256SUMS"
 WEIGHTS = "model.safetensors"
 HOW_TO_GET = (
-    "run `python -m speclib fetch`, or let SPECLIB_HOME name a checkout; in a checkout "
+    "run `python -m speclib fetch`, or set SPECLIB_HOME to a checkout; in a checkout, "
     "restore it, or train it with `make models`, which rewrites the checksums"
 )
 
 
 def locate(model: str) -> Path:
-    """The folder of the embedded model ``zoo/<name>``.
+    """Finds and checks the folder of the embedded model ``zoo/<name>``.
 
     Raises BadValue if it is missing, or its files do not match SHA256SUMS.
     """
@@ -51,13 +51,13 @@ def _check_files(folder: Path) -> None:
 
 
 def checksum_of(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """Computes the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def checksums() -> dict[str, str]:
-    """Each file's path within the zoo -> its SHA-256, from SHA256SUMS."""
+    """Maps each file's path within the zoo to its SHA-256, from SHA256SUMS."""
     checksum_of_file = {}
     try:
         for line in CHECKSUMS.read_text("utf-8").splitlines():

@@ -1,6 +1,6 @@
 """Several requests in lock-step over the same devices.
 
-Each request has a *seat*: its own world. The method runs there as it does alone, and
+Each request has a *seat*: its own world. The method runs there as if it were alone, and
 does not know about the other requests. The seats take turns: each runs until it waits.
 When all of them wait, a *step* is made: each device performs at once everything that
 the seats asked of it, and the step ends with the slowest device. Speculative decoding
@@ -12,12 +12,12 @@ and PEARL with two requests::
     PEARL   draft    drafts 0 1    drafts 0 1    drafts 0 1    drafts 0 1
             target   passes 0 1    passes 0 1    passes 0 1    passes 0 1
 
-A seat may be ahead of the others, as in SSD when it has found its window. In a step one
-device then serves some seats, and the other device the rest. A seat whose request ends
-takes the next one, or stays empty if none is left.
+A seat may be ahead of the others, for example in SSD if its next window is ready. In a
+step one device then serves some seats, and the other device the rest. A seat whose
+request ends takes the next one, or stays empty if none is left.
 
 This is not a serving engine: no requests arrive while it runs, and no pass begins
-before the slowest one of the last step is over.
+before the slowest pass of the last step has ended.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from .world import World
 
 
 class StepAnswers(NamedTuple):
-    """What a device computed in a step, in the order in which it was asked.
+    """The outcomes of a device's operations in a step, in the order of its tasks.
 
-    ``seconds``: how long all of it took.
+    ``seconds``: the time that all of them took.
     """
 
     outcomes: Sequence[Performed | DeviceFailed]
@@ -68,7 +68,7 @@ class Seat(World):
         self._turn = turn
 
     def asked(self, device: str) -> SeatTask | None:
-        """What ``device`` is asked to do in the next step."""
+        """The task of ``device`` for the next step, if any."""
         future = self._running[device]
         if future is None:
             return None
@@ -77,7 +77,7 @@ class Seat(World):
     def answer(
         self, device: str, outcome: Performed | DeviceFailed, seconds: float
     ) -> None:
-        """The step has ended; the device took ``seconds`` for it."""
+        """Receives the outcome of a step, for which the device took ``seconds``."""
         future = self._running[device]
         assert future is not None, "it was asked"
         error = None
@@ -112,7 +112,7 @@ class Seat(World):
         return self._batch.drafts_per_target_pass
 
     def _start(self, future: AnyFuture) -> None:
-        """Nothing to do: the operation begins with the step."""
+        """Does nothing: the operation begins with the step."""
 
     def _step(self) -> None:
         assert self._turn is not None, "a method takes turns before it waits"
@@ -122,7 +122,7 @@ class Seat(World):
 class BatchWorld:
     """Runs several seats step by step. A subclass provides the devices and the clock.
 
-    seats: how many requests are decoded at a time. opened: see World.
+    seats: the number of requests decoded at a time. opened: see World.
     """
 
     kind = "abstract"
@@ -134,13 +134,13 @@ class BatchWorld:
         self.seats = [Seat(self, number, opened) for number in range(seats)]
 
     def settle(self, with_c: bool) -> None:
-        """Prepares for requests; ``with_c``: they will ask for c."""
+        """Prepares for requests; ``with_c``: whether they will need c."""
 
     def run(self, serve: Callable[[Seat], object]) -> None:
         """Runs ``serve(seat)`` for all seats until all have ended.
 
-        If one raises, gives up the others and raises the same. Raises WorldNotFree
-        while another call runs, and if the world is closed.
+        If one raises an error, ends the others and raises the same error. Raises
+        WorldNotFree if another call is running, or the world is closed.
         """
         self.owner.take()
         turns: list[Turn] = []
@@ -161,7 +161,7 @@ class BatchWorld:
             self.owner.give_back()
 
     def _make_step(self) -> None:
-        """Makes each device do what it was asked, and tells the seats."""
+        """Has each device perform its tasks, and gives the seats the outcomes."""
         tasks_of: dict[str, list[SeatTask]] = {}
         for name in device_names():
             for seat in self.seats:
@@ -179,7 +179,7 @@ class BatchWorld:
     def _perform(
         self, tasks_of: Mapping[str, Sequence[SeatTask]]
     ) -> dict[str, StepAnswers]:
-        """The answers of each device; moves the clock to the end of the step."""
+        """Performs a step, moves the clock to its end, and returns the answers."""
         raise NotImplementedError
 
     def _zero(self) -> None:
@@ -199,10 +199,10 @@ class BatchWorld:
 
     @property
     def cost_ratio(self) -> CostRatio:
-        """c of passes that are fed one token of every seat."""
+        """c of passes that feed one token of every seat."""
         raise NotImplementedError
 
     @property
     def drafts_per_target_pass(self) -> float:
-        """How many drafts take as long as a target pass, each made for all seats."""
+        """The number of drafts for all seats that take as long as a target pass."""
         return self.cost_ratio.value

@@ -2,18 +2,18 @@
 
 In a trial all devices work at once, as they do under a parallel method: each target
 makes one pass, while the draft makes as many as fit into the same time. A trial's ratio
-is the seconds of its target pass over the seconds of one draft pass. c is the median of
-the ratios. A machine that slows down for a while slows both sides of the same trials,
-and a single disturbed trial does not move the median.
+is the time of its target pass divided by the time of one draft pass. c is the median of
+the ratios. If the machine slows down for a while, it slows both sides of the same
+trials, and a single disturbed trial does not move the median.
 
 The smallest and largest ratio show how certain c is. Each ratio is equally likely to be
 above or below the true median, so all six are on the same side of it with probability
 2 / 2**6 = 3 %.
 
-It cannot detect that another program keeps one of the cores busy all the time: this
-disturbs every trial in the same way.
+If another program keeps one of the cores busy all the time, the trials cannot detect
+it, since it disturbs all of them in the same way.
 
-Knows no process and no model.
+This module knows no process and no model.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Trial(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many draft passes take as long as the target pass."""
+        """The number of draft passes that take as long as the target pass."""
         return self.target / self.draft
 
 
@@ -45,7 +45,7 @@ class CostRatio:
     """c, and the smallest and largest ratio of its trials.
 
     ``trials``: their number; 0 if c is known and was not timed. ``target_seconds``: the
-    median of a target pass.
+    median time of a target pass.
     """
 
     value: float
@@ -56,7 +56,7 @@ class CostRatio:
 
     @classmethod
     def known(cls, c: float) -> CostRatio:
-        """c on a clock whose durations are given."""
+        """Makes the CostRatio of a clock with given durations."""
         return cls(value=c, low=c, high=c)
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class CostRatio:
 
 
 def measure(take_trial: Callable[[int], Trial]) -> CostRatio:
-    """Takes a few trials and returns their c.
+    """Runs a few trials, and returns their c.
 
     The first trial prefills and warms up. The second one shows how many drafts fit into
     a target pass, so that both sides are busy throughout the trials that count.
@@ -82,7 +82,7 @@ def measure(take_trial: Callable[[int], Trial]) -> CostRatio:
 
 
 def read(trials: Sequence[Trial]) -> CostRatio:
-    """The ratio that ``trials`` show."""
+    """Computes c from the ratios of ``trials``."""
     ratios = [trial.ratio for trial in trials]
     return CostRatio(
         value=median(ratios),

@@ -60,9 +60,9 @@ class Cancelled(SpeclibError):
 class Future(Generic[Value]):
     """One operation that was submitted to a device.
 
-    Once ``done``, it has a ``value``, or an ``error`` that says why not. Times are
+    Once ``done``, it has a ``value``, or the ``error`` that prevented one. Times are
     seconds since the request began: ``start``, when the device began it; ``sent`` and
-    ``received``, when the question left and the answer came (None on a clock where
+    ``received``, when the question left and the answer arrived (None on a clock where
     messages take no time). ``cancelled``: it is no longer wanted.
     """
 
@@ -103,7 +103,7 @@ AnyFuture: TypeAlias = "Future[Any]"
 
 
 def cause_of(error: Exception) -> str:
-    """Why an operation raised, in words."""
+    """The reason why an operation failed, in words."""
     is_our_own = isinstance(error, SpeclibError)
     cause = str(error) if is_our_own else f"{type(error).__name__}: {error}"
     if isinstance(error, MemoryError) or re.search(NO_MEMORY, cause):
@@ -114,12 +114,12 @@ def cause_of(error: Exception) -> str:
 
 
 def failed(device: str, operation: Operation, cause: str) -> DeviceFailed:
-    """The error of a device whose operation raised; ``cause``: why."""
+    """Makes the error for an operation that failed on ``device`` for this ``cause``."""
     return DeviceFailed(f"device {device!r} failed in {operation.name}: {cause}")
 
 
 def failed_by(device: str, operation: Operation, raised: Exception) -> DeviceFailed:
-    """The same for an error ``raised`` in this process, with its traceback."""
+    """As ``failed``, for an error ``raised`` in this process; keeps its traceback."""
     error = failed(device, operation, cause_of(raised))
     error.__cause__ = raised
     return error
@@ -142,7 +142,7 @@ def device_names(targets: int = 1) -> tuple[str, ...]:
 
 
 class Submits(Protocol):
-    """What a device needs of its world."""
+    """The part of a world that a device needs."""
 
     @property
     def context(self) -> int:
@@ -165,10 +165,10 @@ class Submits(Protocol):
 
 
 class Device:
-    """The name of one model's device. It submits operations, and does not know when or
-    where they run.
+    """A named device for one model.
 
-    It never drafts beyond the end of the text.
+    It submits operations, and does not know when or where they run. It never drafts
+    beyond the end of the text.
 
     ``role``: draft or target. ``index``: its number among the devices of its role,
     from 0.
@@ -182,12 +182,12 @@ class Device:
         self.index = int(number or 1) - 1
 
     def ask(self, operation: Operation) -> AnyFuture:
-        """Future of ``operation``, shortened to fit the models' context."""
+        """Submits ``operation``, shortened to fit the models' context."""
         tokens_left = max(0, self.world.context - len(operation.text))
         return self.world.submit(self.name, operation.within(tokens_left))
 
     def _useful(self, n: int, length: int) -> int:
-        """How many of ``n`` drafts after a text of ``length`` come before its end."""
+        """The number of drafts after a text of ``length``, up to ``n`` or its end."""
         return max(0, min(n, self.world.complete_length - length))
 
     def propose(
@@ -232,7 +232,7 @@ class Device:
         """Future of k sequences of Drafted tokens after ``text`` (see
         ``DraftSequences``).
 
-        ``budget``: their tokens in all; fewer if the text or the context ends first.
+        ``budget``: their total tokens; fewer if the text or the context ends first.
         """
         useful = self._useful(budget, len(text))
         return self.ask(DraftSequences(as_text(text), useful, k, most))

@@ -1,17 +1,17 @@
 """The exact enumerator: a method's output distribution, with no sampling error.
 
-Every coin of a run is held not as a number but as an interval of [0, 1). Each
-``choose`` narrows it to the part that leads to the chosen outcome:
+Every coin of a run is not a number but an interval of [0, 1). Each ``choose`` narrows
+it to the part that leads to the chosen outcome:
 
     coin (position 3, "accept")   [0 ─────────────────────────────── 1)
     choose from (0.7, 0.3)        [0 ──── accepted ──── 0.7 ─ else ─ 1)
-    this walk takes "else"                             [0.7 ──────── 1)
+    this run takes "else"                              [0.7 ──────── 1)
 
-We enumerate all combinations of outcomes, one walk for each, and add up the products of
-their interval lengths. With a small vocabulary, this gives the exact distribution of
-the output. A coin that is read twice is narrowed twice. So the enumerator detects a
-method that reuses one coin for two decisions; one that branches independently at each
-call would miss it.
+We run the method once for each combination of outcomes, and add up the products of the
+interval lengths. With a small vocabulary, this gives the exact distribution of the
+output. A coin that is read twice is narrowed twice. So the enumerator detects a method
+that reuses one coin for two decisions; an enumerator that branches independently at
+each call would miss it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from speclib.errors import SpeclibError
 from .virtual import Virtual
 
 SLIVER = 1e-15  # an interval this short is rounding, not an outcome
-ROUNDING = 1e-9  # how far the probabilities of all walks may sum from 1
+ROUNDING = 1e-9  # how far from 1 the probabilities of all runs may sum
 
 Key = tuple[int, str, int]  # of a coin: position, role, index
 Distribution = dict[Tokens, float]  # output -> probability
@@ -54,15 +54,15 @@ ADVICE = "randomness may only come from the given coins"
 
 
 class NotRepeatable(SpeclibError):
-    """The method behaved differently on two walks with the same outcomes."""
+    """The method behaved differently in two runs with the same outcomes."""
 
 
 class Intervals:
-    """Coins as intervals, for one walk through a method's outcomes.
+    """Coins as intervals, for one run of a method.
 
     ``path``: which outcome to take at each choice that has several; 0 after its end.
-    ``taken`` and ``open`` record the walk: the outcome taken at each of these choices,
-    and how many it had.
+    ``taken`` and ``open`` record the run: the outcome taken at each of these choices,
+    and how many there were.
     """
 
     def __init__(self, path: list[int]):
@@ -72,7 +72,7 @@ class Intervals:
         self.held: dict[Key, Interval] = {}
 
     def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
-        """The outcome on this walk; like ``Coins.choose``."""
+        """Chooses this run's outcome; see ``Coins.choose``."""
         key = (position, role, index)
         return self.take(key, _possible_outcomes(dist, self.held.get(key, WHOLE)))
 
@@ -83,14 +83,14 @@ class Intervals:
         return outcome
 
     def _next_choice(self, options: int) -> int:
-        """What the path takes among ``options`` outcomes; a single one is no choice."""
+        """The path's choice among ``options`` outcomes; a single one is no choice."""
         if options < 2:
             return 0
         depth = len(self.taken)
         choice = self.path[depth] if depth < len(self.path) else 0
         if choice >= options:
             raise NotRepeatable(
-                f"choice {depth + 1} of this walk has {options} outcomes, and had more "
+                f"choice {depth + 1} of this run has {options} outcomes, and had more "
                 f"before: {ADVICE}"
             )
         self.taken.append(choice)
@@ -99,7 +99,7 @@ class Intervals:
 
     @property
     def mass(self) -> float:
-        """The probability of this walk."""
+        """The probability of this run."""
         return prod(interval.length for interval in self.held.values())
 
     def following(self) -> list[int] | None:
@@ -114,7 +114,7 @@ class Intervals:
 
 
 def _possible_outcomes(dist: Row, held: Interval) -> list[tuple[int, Interval]]:
-    """Each token that a coin in ``held`` can choose, and the part that chooses it."""
+    """Each token that a coin in ``held`` can choose, and the part that leads to it."""
     edges = np.cumsum(dist, dtype=np.float64).tolist()
     whole = edges[-1]
     outcomes = []
@@ -139,11 +139,11 @@ def outcomes(
     eos: EndTokens = (),
     **settings: Any,
 ) -> Distribution:
-    """The exact distribution of ``method``'s output of ``tokens`` tokens.
+    """Computes the exact distribution of ``method``'s output of ``tokens`` tokens.
 
     ``models``: device name -> model with a small vocabulary. ``c``: the target's
     seconds over the draft's. ``eos``: see ``World.begin``. ``settings`` go to the
-    method. Raises NotRepeatable if the method behaves differently from walk to walk.
+    method. Raises NotRepeatable if the method behaves differently from run to run.
     """
     world = Virtual(models, Latency.ratio(c))
     end_tokens = end_token_set(eos)
@@ -168,11 +168,11 @@ def outcomes(
 
 
 def check_total_probability(masses: Iterable[float]) -> None:
-    """Raises NotRepeatable if the probabilities of all walks do not sum to one."""
+    """Raises NotRepeatable if the probabilities of all runs do not sum to one."""
     total = sum(masses)
     if abs(total - 1) > ROUNDING:
         raise NotRepeatable(
-            f"the probabilities of all walks sum to {total:.4g}, not to 1: {ADVICE}"
+            f"the probabilities of all runs sum to {total:.4g}, not to 1: {ADVICE}"
         )
 
 
@@ -184,7 +184,7 @@ def truth(
     prompt: Sequence[int] = (0,),
     eos: EndTokens = (),
 ) -> Distribution:
-    """The target's own distribution over outputs: the product of its rows.
+    """Computes the target's own distribution over outputs: the product of its rows.
 
     No method is involved.
     """

@@ -1,8 +1,8 @@
-"""Runs only in the fork server: makes it end with its parent and leave no file.
+"""Makes the fork server end with its parent, and leave no file. Runs only there.
 
-Importing torch takes seconds. Meanwhile the server would not notice that the process
-that started it is gone, and if that process is killed the socket stays behind.
-Knows no worker.
+Importing torch takes seconds. During that time the server would not detect that the
+process that started it has ended. If that process was killed, the socket would remain.
+This module knows no worker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def address() -> str | None:
 
 
 def watch(parent: int) -> None:
-    """Checks whether the parent is gone, until the server does that itself.
+    """Checks whether the parent has ended, until the server does that itself.
 
     The last check may come after the server has begun to listen.
     """
@@ -54,7 +54,7 @@ def clean() -> None:
 
 
 if any("multiprocessing.forkserver" in word for word in sys.orig_argv):
-    # The process that started this server, which may already be gone; not its present
-    # parent.
+    # The process that started this server: it may have ended, and the server's parent
+    # may then be another one.
     watch(int(os.environ.pop(PARENT, os.getppid())))
     atexit.register(clean)

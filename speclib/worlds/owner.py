@@ -1,11 +1,11 @@
-"""Who may use a world: one request at a time, in the process that opened it.
+"""Guards a world: one request at a time, in the process that opened it.
 
 A request changes the world's text, queues and clock, and each worker holds one
 operation. So a second request is refused before it changes anything: from a callback of
 the first, from another thread, from a forked child (which shares the workers' pipes
 with its parent), and after ``close``.
 
-Knows no world, no method and no device.
+This module knows no world, no method and no device.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ ADVICE = "open a world for each, or decode one prompt after the other"
 
 
 class WorldNotFree(SpeclibError, RuntimeError):
-    """A world is busy, closed or in another process, and cannot take this request.
+    """A world is busy, closed or in another process, and cannot serve this request.
 
     A request that is already running is not affected.
     """
 
 
 class Owner:
-    """The one request that a world serves; see the top of this file."""
+    """Keeps track of the one request that a world serves; see the top of this file."""
 
     def __init__(self) -> None:
         self._process = os.getpid()
         self.is_closed = False
         self._busy = threading.Lock()
-        self._thread: threading.Thread | None = None  # that decodes
-        self.is_telling = False  # while the request's callback runs
+        self._thread: threading.Thread | None = None  # runs the request
+        self.is_in_callback = False  # while the request's callback runs
 
     @property
     def is_here(self) -> bool:
@@ -52,14 +52,14 @@ class Owner:
             raise WorldNotFree("this world was closed: open it again")
 
     def take(self) -> None:
-        """A request begins. Raises WorldNotFree like ``check``, or if one is running.
+        """Begins a request. Raises WorldNotFree like ``check``, or if one is running.
 
-        A thread may begin again without ending: it has dropped its last request.
+        A thread that begins again has dropped its last request.
         """
         self.check()
         thread = threading.current_thread()
         is_free = self._busy.acquire(blocking=False)
-        was_dropped = thread is self._thread and not self.is_telling
+        was_dropped = thread is self._thread and not self.is_in_callback
         if not is_free and not was_dropped:
             name = self._thread.name if self._thread else ""
             raise WorldNotFree(
@@ -68,8 +68,8 @@ class Owner:
         self._thread = thread
 
     def give_back(self) -> None:
-        """The request is over."""
-        self.is_telling = False
+        """Ends the request."""
+        self.is_in_callback = False
         if self._busy.locked():
             self._busy.release()
 

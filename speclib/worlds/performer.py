@@ -1,7 +1,7 @@
-"""What runs in a worker process.
+"""The code that runs in a worker process.
 
 A worker is a device: it builds a model and performs operations until its pipe closes.
-It may also be anything else that answers messages.
+Any other function that answers messages can run in a worker, too.
 
 Messages are small: only the new part of a text is sent (see ``core.text``), and only
 the tokens of one-hot rows. Other distributions are left where the controller finds
@@ -9,12 +9,12 @@ them; on one machine that is shared memory. Timestamps come from the system-wide
 monotonic clock, so the controller can put them on one axis. An emulated device computes
 its tokens with a cheap model, and then waits until the operation's latency is over.
 
-``STOP`` says that the current operation is no longer wanted. A device checks for it
+``STOP`` means that the current operation is no longer wanted. A device checks for it
 between tokens, between layers and while it waits. It is sent before the operation's
-answer is read, so it precedes the next operation in the pipe. If it comes too late to
+answer is read, so it precedes the next operation in the pipe. If it arrives too late to
 stop anything, it is skipped.
 
-Knows no method.
+This module knows no method.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class Clock:
         return time.perf_counter()
 
     def wait(self, pipe: Connection, seconds: float) -> bool:
-        """Waits at most ``seconds`` for a message through ``pipe``.
+        """Waits at most ``seconds`` for a message from ``pipe``.
 
-        Returns whether one has come.
+        Returns whether one has arrived.
         """
         # select counts in microseconds; the pipe's own poll rounds up to milliseconds
         ready, _, _ = select.select([pipe], [], [], max(0.0, seconds))
@@ -90,23 +90,23 @@ class Array(NamedTuple):
     dtype: str
 
     def read(self, shared: Any) -> np.ndarray:
-        """A copy: the worker overwrites the buffer with its next operation."""
+        """Copies the rows, since the worker's next operation overwrites the buffer."""
         size = int(np.prod(self.shape))
         return np.frombuffer(shared, self.dtype, size).reshape(self.shape).copy()
 
 
 class Certain(NamedTuple):
-    """One-hot rows."""
+    """One-hot rows, sent as their tokens."""
 
     tokens: Tokens
 
     def read(self, vocab: int) -> Rows:
-        """The rows themselves, [tokens, vocab]."""
+        """Restores the rows, [tokens, vocab]."""
         return certain(self.tokens, vocab)
 
 
 class Question(NamedTuple):
-    """What a device is asked: an operation, with its text sent separately."""
+    """A request to a device: an operation, with its text sent separately."""
 
     operation: Operation
     text: TextMessage
@@ -116,8 +116,8 @@ class Question(NamedTuple):
 class Reply(NamedTuple):
     """The result of an operation.
 
-    ``start``, ``end``: by the worker's clock. ``performed``: its output has the rows
-    themselves, or what is sent for them; none if the operation ``was_stopped``.
+    ``start``, ``end``: by the worker's clock. ``performed``: its output contains the
+    rows, or a message that replaces them; no rows if the operation ``was_stopped``.
     ``overrun``: on an emulated device, computing took longer than the latency.
     """
 
@@ -129,7 +129,7 @@ class Reply(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What went wrong, as text: a library's exceptions may not be picklable.
+    """The cause of an error, as text: a library's exceptions may not be picklable.
 
     ``has_lost_rank``: another process of the same device has ended or hangs.
     """
@@ -148,25 +148,25 @@ class Failure(NamedTuple):
         return "CUDA error" in self.cause and not lacks_memory
 
 
-# Leaves an operation's rows where the controller finds them. Returns what the reply
-# contains instead; or the rows, if the reply carries them.
+# Leaves an operation's rows where the controller finds them, and returns what the reply
+# contains in their place. If the reply is to contain the rows, it returns them.
 LeaveRows: TypeAlias = Callable[[Rows], Any]
 
 
 # -- the process -----------------------------------------------------------------------
 def serve(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
-    """The main function of a worker process; see ``answer_messages``."""
+    """Runs as the main function of a worker process; see ``answer_messages``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Jupyter interrupts the whole group
     end_with_parent()
     answer_messages(pipe, start, *args)
 
 
 def answer_messages(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
-    """Answers the messages from ``pipe`` until its other end is gone.
+    """Answers the messages from ``pipe`` until the other end closes.
 
     ``start(*args)`` returns the function that answers (message, pipe). Sends None when
     ready, and then one answer for each message that is not STOP. If either function
-    raises, the answer is a Failure.
+    raises an error, the answer is a Failure.
     """
     try:
         answer = attempt(start, *args)
@@ -193,7 +193,7 @@ def end_with_parent() -> None:
 
 
 def attempt(function: Callable[..., Any], *args: Any) -> Any:
-    """What ``function`` returns, or a Failure with the reason why it raised."""
+    """Calls ``function``; returns its result, or a Failure if it raises an error."""
     try:
         return function(*args)
     except Exception as error:
@@ -203,10 +203,10 @@ def attempt(function: Callable[..., Any], *args: Any) -> Any:
 # -- a device --------------------------------------------------------------------------
 @dataclass(frozen=True)
 class DeviceSpec:
-    """The device that a worker becomes.
+    """A description of a worker's device.
 
-    ``index``: its number among the devices of its ``role``. ``latency``: emulate it.
-    ``seats``: in a batch, how many requests it serves at a time.
+    ``index``: its number among the devices of its ``role``. ``latency``: the latency to
+    emulate, if any. ``seats``: in a batch, the number of requests that it serves.
     """
 
     name: str
@@ -224,9 +224,9 @@ def device(
     locks: StageLocks | None = None,
     rank: Rank | None = None,
 ) -> Any:
-    """Builds the model of a device; returns what answers (question, pipe).
+    """Builds the model of a device; returns a callable that answers (question, pipe).
 
-    ``locks``: of the stages that draft and target share. ``rank``: if a device has
+    ``locks``: for the stages that draft and target share. ``rank``: if a device has
     several processes, the first performs the operations and tells the others what to
     do; they answer only to it.
     """
@@ -249,7 +249,7 @@ def device(
 
 
 class Stopping:
-    """Whether STOP has come for the current operation."""
+    """Checks whether STOP has arrived for the current operation."""
 
     def __init__(self, pipe: Connection, clock: Clock):
         self.pipe = pipe
@@ -257,7 +257,7 @@ class Stopping:
         self.has_come = False
 
     def __call__(self, seconds: float = 0.0) -> bool:
-        """Waits for STOP, at most ``seconds``."""
+        """Waits for STOP, at most ``seconds``; returns whether it has arrived."""
         if not self.has_come and self.clock.wait(self.pipe, seconds):
             self.pipe.recv()
             self.has_come = True
@@ -265,9 +265,9 @@ class Stopping:
 
 
 class Performer:
-    """Performs the operations of one device; if it is emulated, in the given latency.
+    """Performs the operations of one device, with the latency that it emulates, if any.
 
-    ``clock``: how it reads and spends time; None: the machine's. See ``device`` for the
+    ``clock``: reads the time and waits; None: the machine's. See ``device`` for the
     other arguments.
     """
 
@@ -287,7 +287,7 @@ class Performer:
         self.texts = TextReceiver()
 
     def __call__(self, question: Question, pipe: Connection) -> Reply:
-        """Performs the operation of one question."""
+        """Performs the operation in ``question``."""
         text = self.texts.unpack(question.text)
         operation = replace(question.operation, text=text)
         run = question.run
@@ -309,7 +309,7 @@ class Performer:
                 self.model.cut(done.kept + done.fed)
 
         if stopping.has_come:
-            self.model.wait_for_device()  # its launched work counts here, too
+            self.model.wait_for_device()  # until its launched work has ended
         end = self.clock.now()
         output = done.output
         if output is not None and not stopping.has_come:
@@ -325,7 +325,7 @@ class Performer:
         """Waits as long as the ``steps`` last, beginning at ``start``.
 
         If another process is computing on a step's stage, the step begins when that
-        ends. Returns the seconds spent on steps until the end, or until STOP came.
+        process leaves it. Returns the seconds spent on steps until the end or STOP.
         """
         spent = 0.0
         begins = start
@@ -353,7 +353,7 @@ class Performer:
 def answer_together(
     models: SeatedModels, spec: DeviceSpec, question: Question, pipe: Connection
 ) -> Reply:
-    """Performs what all seats of a batch ask; if emulated, in the given latency."""
+    """Performs the tasks of all seats in a batch, with an emulated latency, if any."""
     assert isinstance(question.operation, Together)
     tasks = question.operation.tasks
     clock = Clock()
@@ -386,16 +386,16 @@ def rows_in_reply(rows: Rows) -> Rows:
 def _rows_to_send(
     output: Output, operation: Operation, run: DecodingRun, leave_rows: LeaveRows
 ) -> Any:
-    """What the reply contains for the rows."""
+    """Converts the rows to the form in which the reply contains them."""
     if operation.gives_distributions and run.sampler.greedy:
         return Certain(tuple(output.rows.argmax(-1).tolist()))
     return leave_rows(output.rows)
 
 
 def leave_in_memory(shared: Any, rows: Rows) -> Array | Rows:
-    """Leaves rows in memory ``shared`` with the controller, if they fit."""
+    """Writes rows to memory ``shared`` with the controller, if they fit."""
     if rows.nbytes > len(shared):
-        return rows  # they do not fit, so they go with the reply
+        return rows  # they do not fit, so the reply contains them
     np.frombuffer(shared, rows.dtype, rows.size)[:] = rows.ravel()
     return Array(rows.shape, rows.dtype.str)
 
@@ -403,7 +403,7 @@ def leave_in_memory(shared: Any, rows: Rows) -> Array | Rows:
 def pin(places: Sequence[str], threads: int) -> None:
     """Binds this process to its ``core:N`` places, counted among the cores it may use.
 
-    ``threads``: how many torch may use, if it is loaded.
+    ``threads``: how many threads torch may use, if it is loaded.
     """
     cores = [int(p.removeprefix("core:")) for p in places if p.startswith("core:")]
     if cores and hasattr(os, "sched_setaffinity"):  # not on macOS

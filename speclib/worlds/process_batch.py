@@ -30,7 +30,7 @@ MOST_SEATS = 64
 
 
 class SeatedProcesses(Processes):
-    """A draft and a target that serve several requests at a time.
+    """A draft and a target that serve several requests at once.
 
     ``length``: see ``ProcessBatch``; ``settings``: the arguments of Processes.
     """
@@ -47,7 +47,7 @@ class SeatedProcesses(Processes):
             preflight.check(self.opened, self.dtype, cached=cached)
 
     def _as_timed(self, operation: Operation) -> Together:
-        """The same operation in every seat at once."""
+        """Repeats the operation in every seat, as one operation."""
         own = replace(operation, text=tuple(operation.text))
         tasks = tuple(SeatTask(seat, own, self.run) for seat in range(self.seats))
         return Together(self.text, tasks)
@@ -56,16 +56,16 @@ class SeatedProcesses(Processes):
 class ProcessBatch(BatchWorld):
     """``seats`` requests of ``pair`` at a time, in two worker processes.
 
-    ``length``: the longest text that a seat will hold, in tokens; its keys and values
-    must fit into memory, for every seat. ``emulate``: a latency; then undilated models
-    compute the tokens, and every step lasts as long as it says. ``timeout``: seconds
-    that a step may take.
+    ``length``: the longest text of a seat, in tokens; its keys and values must fit into
+    memory, for every seat. ``emulate``: a latency to emulate: undilated models compute
+    the tokens, and every step takes the time that the latency specifies. ``timeout``:
+    seconds that a step may take.
 
-    devices: the world that performs the steps; see Processes for its faults.
+    devices: the world that performs the steps; see Processes for its errors.
 
     Raises BadValue for too many seats, for seats that do not fit into memory, and for
-    models that cannot have several (see ``OpenPair.check_seats``). Use it as a context
-    manager, or ``close()`` it.
+    models that cannot serve several requests (see ``OpenPair.check_seats``). Use it as
+    a context manager, or ``close()`` it.
     """
 
     @checked
@@ -99,7 +99,7 @@ class ProcessBatch(BatchWorld):
         return self.devices.now
 
     def settle(self, with_c: bool) -> None:
-        """Times c, if ``with_c`` asks for it and it has not been timed yet."""
+        """Measures c, if ``with_c`` asks for it and it has not been measured yet."""
         self.owner.check()
         if with_c:
             _ = self.cost_ratio
@@ -135,7 +135,7 @@ class ProcessBatch(BatchWorld):
 
     @property
     def cost_ratio(self) -> CostRatio:
-        """c of passes that are fed one token of every seat."""
+        """c of passes that feed one token of every seat."""
         if self.emulate is not None:
             return CostRatio.known(self.emulate.c_of_batch(len(self.seats)))
         return self.devices.cost_ratio

@@ -1,4 +1,4 @@
-"""Real devices of this machine: one worker process for each.
+"""Real devices on this machine, each with a worker process.
 
 Workers start from a fork server with the heavy imports preloaded. Small messages go
 through pipes. Distributions go through shared memory without a name, so nothing is left
@@ -20,20 +20,20 @@ from .real_devices import RealDevices
 from .stage_locks import StageLocks
 from .worker import CONTEXT, Worker
 
-BUFFERED_ROWS = 128  # distributions that fit a worker's shared memory
+BUFFERED_ROWS = 128  # distributions that fit into a worker's shared memory
 BYTES_PER_ENTRY = 8
 
 
 class Processes(RealDevices[Worker]):
-    """``pair`` on real devices of this machine: see RealDevices for the arguments."""
+    """``pair`` on real devices of this machine; see RealDevices for the arguments."""
 
-    seats = 0  # in a batch: how many requests a device serves at a time
+    seats = 0  # in a batch: how many requests a device serves at once
 
     def _prepare(self) -> None:
-        """Refuses a missing GPU, and models that do not fit into memory."""
+        """Raises BadValue for a missing GPU, or models that do not fit into memory."""
         self._refuse_what_does_not_fit()
         shares_devices = self.emulate is not None and self.emulate.shared is not None
-        # If draft and target share devices: which worker computes on each.
+        # They decide which worker computes on a device that draft and target share.
         self.stage_locks = StageLocks() if shares_devices else None
         self._shared: dict[str, Any] = {}  # where each worker leaves its rows
 

@@ -1,11 +1,11 @@
 """Real devices on the wall-clock, over any kind of message passing.
 
 The models are real, or emulated: then cheap models compute the tokens, and every
-operation lasts as long as a latency file says.
+operation takes the time that a latency file specifies.
 
 Workers start once and serve many requests. Each holds at most one operation; the rest
-of the queue stays here. Messages are small: only the part of a text that the worker
-lacks, and only the tokens of greedy rows.
+of the queue stays in this process. Messages are small: they contain only the part of a
+text that the worker lacks, and only the tokens of greedy rows.
 
 A subclass decides what a worker is: a process on this machine (``processes``), or an
 actor in a cluster (``cluster``).
@@ -54,31 +54,31 @@ PATIENCE = 0.5  # seconds that dismissed workers have to end by themselves
 
 
 class AnyWorker(Protocol):
-    """What performs the operations of one device, in another process."""
+    """Performs the operations of one device, in another process."""
 
     @property
     def has_followers(self) -> bool:
-        """Whether other processes help to compute its model."""
+        """Whether further processes help to compute its model."""
         ...
 
     @property
     def signs(self) -> list[Any]:
-        """What becomes ready when it answers, or when one of its processes ends."""
+        """Objects that are ready when it answers, or when one of its processes ends."""
         ...
 
     def ask(self, question: Question) -> None:
-        """Sends it an operation. If it is gone, ``receive`` raises DeviceLost."""
+        """Sends an operation. If the worker ended, ``receive`` raises DeviceLost."""
         ...
 
     def interrupt(self) -> None:
-        """Tells it that the current operation is no longer wanted."""
+        """Tells the worker that the current operation is no longer wanted."""
         ...
 
     def receive(self, timeout: float, setting: str = "timeout") -> Any:
-        """Its next message.
+        """Waits for its next message.
 
-        Raises DeviceLost with the cause if none came in ``timeout`` seconds (the
-        argument called ``setting``), or none can come any more.
+        Raises DeviceLost with the cause if none arrives within ``timeout`` seconds, or
+        none can arrive any more. ``setting``: the argument that sets the timeout.
         """
         ...
 
@@ -88,7 +88,7 @@ class AnyWorker(Protocol):
         ...
 
     def let_go(self) -> None:
-        """Makes it end when it is idle."""
+        """Makes it end once it is idle."""
         ...
 
     def stop(self, patience: float) -> None:
@@ -105,15 +105,15 @@ class RealDevices(World, Generic[W]):
     ``cancel``: see World. With "immediate", a stopped operation still finishes its
     layer, and on a GPU every kernel that was launched. ``timeout``: seconds that an
     operation may take before its device counts as hung; ``start_timeout``: the same for
-    building a model. ``emulate``: a latency; then undilated models compute the tokens,
-    and every operation lasts as long as it says.
+    building a model. ``emulate``: a latency to emulate: undilated models compute the
+    tokens, and every operation takes the time that the latency specifies.
 
     Raises DeviceLost naming the device and the cause. A lost worker is replaced when
-    the next request begins, and so is one whose message was cut by an interrupt. Use it
-    as a context manager, or ``close()`` it.
+    the next request begins, and so is a worker if an interrupt cut a message to it. Use
+    it as a context manager, or ``close()`` it.
 
-    A subclass is a way to reach workers. It provides ``_prepare``, ``_start_worker``,
-    ``_wait`` and, if rows do not come with a reply, ``_find_rows``.
+    A subclass is one way to reach workers. It provides ``_prepare``, ``_start_worker``,
+    ``_wait`` and, if replies do not contain the rows, ``_find_rows``.
     """
 
     opened: OpenPair
@@ -144,12 +144,10 @@ class RealDevices(World, Generic[W]):
 
         self._workers: dict[str, W] = {}
         self._senders: dict[str, TextSender] = {}  # what each worker has of the text
-        self._asked: dict[
-            str, AnyFuture
-        ] = {}  # what each was sent and has not answered
-        self._broken: dict[
-            str, DeviceFailed
-        ] = {}  # why a device has no worker until the next request
+        # What each worker was sent and has not answered.
+        self._asked: dict[str, AnyFuture] = {}
+        # Why a device has no worker until the next request.
+        self._broken: dict[str, DeviceFailed] = {}
         weakref.finalize(self, _dismiss_own, self.owner, self._workers)
         self._zero()
         try:
@@ -159,9 +157,9 @@ class RealDevices(World, Generic[W]):
             raise
 
     def _prepare(self) -> None:
-        """Prepares what workers need to start.
+        """Prepares for starting workers.
 
-        Raises BadValue for a pair that cannot run here, before its models are read.
+        Raises BadValue, before models are read, for a pair that cannot run here.
         """
         raise NotImplementedError
 
@@ -200,14 +198,14 @@ class RealDevices(World, Generic[W]):
         return [name for name in self.devices if name not in self._workers]
 
     def _start_worker(self, name: str) -> W:
-        """Starts the worker of a device; its first message says whether it is ready."""
+        """Starts a device's worker, whose first message states whether it is ready."""
         raise NotImplementedError
 
     def _note_ready(self, name: str, answer: Any) -> None:
-        """A device's model is built; ``answer``: its worker's first message."""
+        """Called when a model is built; ``answer``: its worker's first message."""
 
     def _receive(self, name: str, timeout: float, setting: str = "timeout") -> Any:
-        """The next message of a worker. Raises DeviceLost with the cause."""
+        """Waits for a worker's next message. Raises DeviceLost with the cause."""
         try:
             return self._workers[name].receive(timeout, setting)
         except DeviceLost as error:
@@ -235,7 +233,7 @@ class RealDevices(World, Generic[W]):
     def _drain(self) -> None:
         """Makes every device idle.
 
-        After an interrupt we may not know what a worker was asked; we drop it then.
+        Ends a worker if an interrupt left open what it was asked to do.
         """
         for name, future in self._running.items():
             if future is not self._asked.get(name):
@@ -253,8 +251,8 @@ class RealDevices(World, Generic[W]):
     def _ask(self, future: AnyFuture) -> None:
         """Sends a worker an operation, and the part of the text that it lacks.
 
-        If an interrupt cuts this short, the future is missing in ``_asked``. Then the
-        next request drops the worker, and it no longer matters what it has of the text.
+        If an interrupt cuts this short, the future is missing in ``_asked``. The next
+        request then ends the worker, so it does not matter what it has of the text.
         """
         sender = self._senders[future.device]
         operation = replace(future.op, text=())
@@ -264,7 +262,7 @@ class RealDevices(World, Generic[W]):
         sender.note_sent(future.op.text, text)
 
     def _abort(self, future: AnyFuture) -> None:
-        """Its worker checks for this between layers, then answers with what it has."""
+        """Interrupts its worker, which checks for that between layers, then answers."""
         if future.device in self._workers:
             self._workers[future.device].interrupt()
 
@@ -290,12 +288,12 @@ class RealDevices(World, Generic[W]):
             self._lose(answering, error)
             return
         if isinstance(reply, Failure):
-            self._take_failure(answering, reply)
+            self._handle_failure(answering, reply)
         else:
-            self._take_reply(answering, reply)
+            self._handle_reply(answering, reply)
 
     def _wait_for_one(self, busy: list[AnyFuture], patience: float) -> AnyFuture | None:
-        """The future of a worker that has answered or ended; None if none did in time.
+        """Waits for a worker to answer or end; returns its future, or None if none did.
 
         ``patience``: seconds.
         """
@@ -308,29 +306,29 @@ class RealDevices(World, Generic[W]):
 
     @staticmethod
     def _wait(signs: list[Any], patience: float) -> list[Any]:
-        """The ``signs`` of workers that are ready; empty if none is in time."""
+        """Waits until some ``signs`` are ready; returns them, or [] if none is."""
         raise NotImplementedError
 
     def _give_up_on_oldest(self, busy: list[AnyFuture]) -> None:
-        """No reply came in time: the device that has worked longest counts as hung."""
+        """Treats the device that has worked longest as hung: no reply came in time."""
         oldest = _oldest(busy)
         worker = self._workers.pop(oldest.device)
         worker.stop(0.0)
-        rank = " of rank 0" if worker.has_followers else ""  # it reports others
+        rank = " of rank 0" if worker.has_followers else ""  # which reports the others
         error = DeviceLost(
             f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer"
-            f"{rank} in {self.timeout:g} s; it was stopped. Slow hardware: "
-            f"{type(self).__name__}(timeout=...)"
+            f"{rank} in {self.timeout:g} s; it was stopped. If the hardware is slow, "
+            f"increase {type(self).__name__}(timeout=...)"
         )
         self._lose(oldest, error)
 
-    def _take_failure(self, future: AnyFuture, failure: Failure) -> None:
-        """An operation raised in its worker.
+    def _handle_failure(self, future: AnyFuture, failure: Failure) -> None:
+        """Handles an error that an operation raised in its worker.
 
-        The worker can no longer be used if its device has several processes, which may
-        now be at different points, or if a GPU's error is lasting. The next request
-        gets a new one. The device counts as lost only if one of its processes is: any
-        other error would recur.
+        The worker is no longer usable if its device has several processes, which may
+        now be in different states, or if a GPU's error is lasting. The next request
+        then gets a new worker. The device counts as lost only if one of its processes
+        is lost: any other error would recur.
         """
         error = failed(future.device, future.op, failure.cause)
         worker = self._workers[future.device]
@@ -345,8 +343,8 @@ class RealDevices(World, Generic[W]):
             self._broken[future.device] = error  # even if this operation was cancelled
         self._lose(future, error)
 
-    def _take_reply(self, future: AnyFuture, reply: Reply) -> None:
-        """An operation ended, or was stopped."""
+    def _handle_reply(self, future: AnyFuture, reply: Reply) -> None:
+        """Handles the reply of an operation that ended or was stopped."""
         error = Cancelled("cancelled") if reply.was_stopped else None
         performed = self.with_rows(reply.performed, future.device)
         future.received = self.now
@@ -354,11 +352,11 @@ class RealDevices(World, Generic[W]):
         self._finish(future, performed, end, error, reply.overrun)
 
     def _times_of(self, reply: Reply, future: AnyFuture) -> tuple[float, float]:
-        """When an operation began and ended, seconds since the request began."""
+        """The start and end of an operation, in seconds since the request began."""
         return reply.start - self._origin, reply.end - self._origin
 
     def with_rows(self, performed: Performed, device: str) -> Performed:
-        """The same, with the rows instead of what was sent for them."""
+        """Restores the rows in ``performed``, which a message may have replaced."""
         if performed.output is None:
             return performed
         small, rows = performed.output
@@ -369,7 +367,7 @@ class RealDevices(World, Generic[W]):
         return performed._replace(output=Output(small, rows))
 
     def _find_rows(self, left: Any, device: str) -> Rows:
-        """The rows that a worker has left; ``left``: what ``LeaveRows`` returned."""
+        """Finds the rows that a worker left; ``left``: what ``LeaveRows`` returned."""
         raise NotImplementedError
 
     def _lose(self, future: AnyFuture, error: DeviceFailed | DeviceLost) -> None:
@@ -379,10 +377,10 @@ class RealDevices(World, Generic[W]):
     # -- latencies ---------------------------------------------------------------------
     @cached_property
     def cost_ratio(self) -> CostRatio:
-        """c of the emulated passes; else c as timed by a handful of passes.
+        """c of the emulated latency, or else measured with a handful of passes.
 
-        They are timed once, before the first request that asks for c, and warm up the
-        workers.
+        The passes are made once, before the first request that needs c, and also warm
+        up the workers.
         """
         if self.emulate is not None:
             return CostRatio.known(self.emulate.c)
@@ -395,9 +393,9 @@ class RealDevices(World, Generic[W]):
             self.give_up()
 
     def _take_trial(self, drafted: int) -> Trial:
-        """One pass of every target and, at the same time, ``drafted`` draft passes.
+        """Times one pass of every target and, at the same time, ``drafted`` drafts.
 
-        The text is always the same, so each pass is fed only its last token.
+        The text is always the same, so each pass feeds only its last token.
         """
         operations: dict[str, Operation] = {"draft": Propose(self.text, drafted)}
         for target in self.targets:
@@ -411,13 +409,13 @@ class RealDevices(World, Generic[W]):
         return Trial(target=median(seconds.values()), draft=draft / drafted)
 
     def _as_timed(self, operation: Operation) -> Operation:
-        """The operation to time for c, in the form in which requests submit it."""
+        """Puts an operation that is timed for c into the form that requests submit."""
         return operation
 
     def compute_at_once(
         self, operations: Mapping[str, Operation]
     ) -> dict[str, tuple[Any, float]]:
-        """Makes devices compute at the same time: the result and seconds of each."""
+        """Makes devices compute at the same time; returns their results and seconds."""
         earlier = len(self._events)
         futures = {name: self.submit(name, op) for name, op in operations.items()}
         self.all(*futures.values())

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class SeatTask(NamedTuple):
-    """What a seat asks for: an operation with its text, and the run it belongs to."""
+    """A seat's operation, with its text, and the run that it belongs to."""
 
     seat: int
     operation: Operation
@@ -50,9 +50,9 @@ class SeatTask(NamedTuple):
 
 @dataclass(frozen=True)
 class Together(Operation):
-    """What several seats ask of one device in a step: an operation like any other.
+    """The tasks of several seats for one device in a step, as a single operation.
 
-    Its own text is empty. It is in no trace: the seats' traces have its parts.
+    Its own text is empty. No trace contains it: the seats' traces contain its parts.
     """
 
     tasks: tuple[SeatTask, ...] = ()
@@ -61,14 +61,14 @@ class Together(Operation):
     payload_type = Payload
 
     def run(self, model: Any, run: DecodingRun) -> Output:
-        """The outcome of each task, in order; ``model``: SeatedModels."""
+        """Performs the tasks in order; ``model``: SeatedModels."""
         return Output(model.perform(self.tasks), np.empty(0))
 
     def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:
         return Given(output.small, (), self.unfinished())
 
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
-        raise NotImplementedError("no trace has what a batch asks of a device")
+        raise NotImplementedError("no trace contains the operations of a batch")
 
 
 class SeatedModels:
@@ -86,7 +86,7 @@ class SeatedModels:
         )
 
     def perform(self, tasks: Sequence[SeatTask]) -> list[Performed | Exception]:
-        """The outcome of each task, or its error."""
+        """Performs all tasks; returns the outcome of each, or its error."""
         outcomes: list[Performed | Exception] = [NOTHING] * len(tasks)
 
         def perform_one(number: int) -> None:
@@ -110,7 +110,7 @@ class SeatedModels:
         return outcomes
 
     def _ask(self, network: SharedNetwork, feed: Feed) -> Any:
-        """Called in a seat's turn: its logits, once the shared pass is made."""
+        """Called in a seat's turn; returns its logits once the shared pass is made."""
         turn = self._turn
         assert turn is not None, "a seat runs in its turn"
         self._network = network

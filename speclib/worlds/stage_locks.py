@@ -1,7 +1,7 @@
-"""Devices that worker processes share: which one computes, which ones wait.
+"""Locks for devices that worker processes share: one computes, the others wait.
 
 A device computes one step at a time, first come, first served, as with ``Stages`` on a
-simulated clock. A process that is killed releases what it held.
+simulated clock. A process that is killed releases its locks.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import Callable
 from multiprocessing import reduction
 from typing import Any
 
-LOOK_EVERY = 0.0002  # seconds between attempts to take a lock
+LOOK_EVERY = 0.0002  # seconds between attempts to acquire a lock
 
 
 class StageLocks:
-    """The order of worker processes, from locks on two bytes for each stage.
+    """Keeps worker processes in order, with locks on two bytes for each stage.
 
     The process that computes holds one byte, the next in line the other. So a process
-    that gives a stage back and asks for it again comes after one that waits. When a
-    process ends, however it ends, the kernel releases its locks. Sent to a worker at
-    its start, it opens the same file there.
+    that releases a stage and asks for it again comes after one that is waiting. When a
+    process ends, however it ends, the kernel releases its locks. A worker that receives
+    this object at its start locks the same file.
     """
 
     def __init__(self) -> None:
@@ -45,25 +45,25 @@ class StageLocks:
         """
         computing, next_in_line = 2 * stage, 2 * stage + 1
         for byte in (next_in_line, computing):
-            while not self._take(byte):
+            while not self._acquire(byte):
                 if stopped(LOOK_EVERY):
-                    self._give_back(next_in_line)
+                    self._release(next_in_line)
                     return False
-        self._give_back(next_in_line)
+        self._release(next_in_line)
         return True
 
     def leave(self, stage: int) -> None:
-        """Gives the stage back."""
-        self._give_back(2 * stage)
+        """Releases the stage."""
+        self._release(2 * stage)
 
-    def _take(self, byte: int) -> bool:
-        """Takes a lock, unless another process has it."""
+    def _acquire(self, byte: int) -> bool:
+        """Acquires a lock unless another process has it; returns whether it did."""
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
         except OSError:
             return False
         return True
 
-    def _give_back(self, byte: int) -> None:
+    def _release(self, byte: int) -> None:
         """Releases a lock, if this process has it."""
         fcntl.lockf(self._file, fcntl.LOCK_UN, 1, byte)

@@ -3,7 +3,7 @@
 So plain functions that wait can alternate in a fixed order: the caller resumes one, and
 it runs until it pauses or ends.
 
-Knows no world and no method.
+This module knows no world and no method.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from speclib.errors import SpeclibError
 
 
 class GivenUp(BaseException):
-    """Raised where a function has paused, to end it."""
+    """Raised in a paused function, to end it."""
 
 
 class Turn:
-    """``function()``, which runs only when it is resumed.
+    """A call of ``function``, which runs only when it is resumed.
 
     is_over: whether it has ended. Raises SpeclibError if no thread can be started.
     """

@@ -6,11 +6,11 @@ waits with ``earliest``, which covers a whole moment. Adding the same seconds in
 order changes the rounding, so times that differ only by rounding are the same moment.
 
 Models compute their tokens at once; only the durations are simulated. They include
-prefill and catching up, since ``Prefix`` counts the tokens fed here as everywhere. If
+prefill and catching up, since ``Prefix`` counts fed tokens here as in every world. If
 draft and target share devices, an operation is a chain of steps, and each step waits
 until its device is free. If messages take time, an operation begins when the question
-reaches its device and is done when the answer is back. Only then is the device asked
-again, as on a real network.
+reaches its device and is done when the answer is back. As on a real network, the device
+gets its next question only then.
 """
 
 from __future__ import annotations
@@ -31,25 +31,26 @@ from .cost_ratio import CostRatio
 from .devices import AnyFuture, Cancelled, failed_by
 from .world import World
 
-SAME_MOMENT = 1e-9  # of the time since the start; rounding is less
+SAME_MOMENT = 1e-9  # relative to the time since the start; rounding is less
 
 
 class Scheduled(NamedTuple):
-    """An entry of the clock's heap: at ``time``, it calls ``happens(future)``."""
+    """An entry of the clock's heap: at ``time``, it calls ``callback(future)``."""
 
     time: float
     number: int  # in the order of scheduling
     future: AnyFuture
-    happens: Callable[[AnyFuture], None]
+    callback: Callable[[AnyFuture], None]
 
 
 @dataclass(slots=True)
 class Progress:
-    """The progress of an operation: the ``steps`` that have not ended.
+    """The progress of an operation.
 
-    ``done``, ``error``: its result at the end. ``spent``: seconds of the steps that
-    have ended. ``since``: when the first of ``steps`` began; None while it waits for
-    its stage. ``end``: when the device finished it.
+    ``steps``: those that have not ended. ``done``, ``error``: the result at the end.
+    ``spent``: seconds of the steps that have ended. ``since``: when the first of
+    ``steps`` began; None while it waits for its stage. ``end``: when the device
+    finished the operation.
     """
 
     steps: deque[Step]
@@ -60,7 +61,7 @@ class Progress:
     end: float | None = None
 
     def share_spent(self, now: float) -> float:
-        """The share of its computing seconds that is over."""
+        """The share of its computing time that has passed."""
         total = self.spent + sum(step.seconds for step in self.steps)
         spent = self.spent
         if self.since is not None:
@@ -69,23 +70,23 @@ class Progress:
 
 
 class Stages:
-    """Devices that draft and target share: which operation computes, which ones wait.
+    """Queues for the devices that draft and target share.
 
-    A stage computes one step at a time, first come, first served. Among worker
-    processes ``StageLocks`` keeps the same order.
+    A stage computes one step at a time, first come, first served. ``StageLocks`` keeps
+    worker processes in the same order.
     """
 
     def __init__(self) -> None:
         self._queues: dict[int, deque[AnyFuture]] = {}
 
     def enter(self, stage: int, future: AnyFuture) -> bool:
-        """Asks for a stage. Returns whether it was free: ``future`` then has it."""
+        """Queues ``future`` for a stage; returns whether it has the stage at once."""
         queue = self._queues.setdefault(stage, deque())
         queue.append(future)
         return queue[0] is future
 
     def leave(self, stage: int, future: AnyFuture) -> AnyFuture | None:
-        """Gives a stage back, or stops waiting for it. Returns a new holder, if any."""
+        """Releases a stage, or stops waiting for it; returns its new holder, if any."""
         queue = self._queues[stage]
         had_it = queue[0] is future
         queue.remove(future)
@@ -95,7 +96,7 @@ class Stages:
 class Virtual(World):
     """A simulated clock; deterministic to the last digit.
 
-    ``models``: device name -> model. ``latency``: how long operations last.
+    ``models``: device name -> model. ``latency``: the durations of operations.
     ``cancel``, ``opened``: see World.
     """
 
@@ -135,7 +136,7 @@ class Virtual(World):
         return self.latency.drafts_per_target_pass()
 
     def _make_ready(self) -> None:
-        """Forgets what an interrupt left half done: nothing computes here."""
+        """Drops operations that an interrupt left unfinished: none is computing."""
         for name in self.devices:
             self._running[name] = None
             self._queue[name].clear()
@@ -145,7 +146,7 @@ class Virtual(World):
         self._heap: list[Scheduled] = []
         self._progress: dict[AnyFuture, Progress] = {}
         self._stages = Stages()
-        # How long a message takes between the controller and each device.
+        # The time of a message between the controller and each device.
         self._message_seconds = {
             name: self.latency.message_to(name) for name in self.devices
         }
@@ -154,7 +155,7 @@ class Virtual(World):
         error = None
         try:
             done = perform(future.op, self.models[future.device], self.run)
-        except Exception as raised:  # the method gets it when it waits
+        except Exception as raised:  # to be raised when the method waits
             done = NOTHING
             error = failed_by(future.device, future.op, raised)
         steps = self.latency.steps(future.device, future.op, done.kept, done.fed)
@@ -167,27 +168,27 @@ class Virtual(World):
         done: Performed,
         error: Exception | None = None,
     ) -> None:
-        """Makes an operation take these steps, and then give ``done`` or ``error``."""
+        """Schedules an operation with these steps, and then ``done`` or ``error``."""
         self._progress[future] = Progress(deque(steps), done, error)
         if self._message_seconds[future.device]:
             future.sent = self._now
         self._send(future, self._arrive)
 
-    def _send(self, future: AnyFuture, happens: Callable[[AnyFuture], None]) -> None:
-        """Calls ``happens(future)`` when a message to or from its device arrives."""
+    def _send(self, future: AnyFuture, callback: Callable[[AnyFuture], None]) -> None:
+        """Calls ``callback(future)`` when a message to or from its device arrives."""
         message = self._message_seconds[future.device]
         if message:
-            self._schedule(self._now + message, future, happens)
+            self._schedule(self._now + message, future, callback)
         else:
-            happens(future)
+            callback(future)
 
     def _arrive(self, future: AnyFuture) -> None:
-        """The question has reached the device."""
+        """Called when the question reaches the device."""
         future.start = self._now
         self._queue_step(future)
 
     def _queue_step(self, future: AnyFuture) -> None:
-        """The operation's first step begins once its stage is free."""
+        """Begins the operation's first step, once its stage is free."""
         stage = self._progress[future].steps[0].stage
         if stage is None or self._stages.enter(stage, future):
             self._begin_step(future)
@@ -199,7 +200,7 @@ class Virtual(World):
         self._schedule(ends, future, self._end_step)
 
     def _leave_step(self, future: AnyFuture) -> None:
-        """The operation's first step is over or given up, and its stage free again."""
+        """Removes the operation's first step, and frees its stage."""
         progress = self._progress[future]
         progress.since = None
         step = progress.steps.popleft()
@@ -209,19 +210,19 @@ class Virtual(World):
                 self._begin_step(following)
 
     def _schedule(
-        self, time: float, future: AnyFuture, happens: Callable[[AnyFuture], None]
+        self, time: float, future: AnyFuture, callback: Callable[[AnyFuture], None]
     ) -> None:
-        heappush(self._heap, Scheduled(time, next(self._sequence), future, happens))
+        heappush(self._heap, Scheduled(time, next(self._sequence), future, callback))
 
     def _step(self) -> None:
-        time, _, future, happens = heappop(self._heap)
+        time, _, future, callback = heappop(self._heap)
         if self._running[future.device] is not future:
             return  # it was aborted, and its device does something else
         self._now = time
-        happens(future)
+        callback(future)
 
     def _end_step(self, future: AnyFuture) -> None:
-        """The operation's first step has ended."""
+        """Called when the operation's first step ends."""
         progress = self._progress[future]
         if progress.end is not None:
             return  # it was stopped earlier
@@ -233,12 +234,12 @@ class Virtual(World):
             self._answer(future)
 
     def _answer(self, future: AnyFuture) -> None:
-        """The device has finished the operation, and sends its answer."""
+        """Sends the device's answer: it has finished the operation."""
         self._progress[future].end = self._now
         self._send(future, self._receive)
 
     def _receive(self, future: AnyFuture) -> None:
-        """The answer has reached the controller."""
+        """Called when the answer reaches the controller."""
         if self._message_seconds[future.device]:
             future.received = self._now
         progress = self._progress.pop(future)
@@ -254,17 +255,17 @@ class Virtual(World):
         self._send(future, self._stop)
 
     def _stop(self, future: AnyFuture) -> None:
-        """The device stops."""
+        """Called when the message to stop reaches the device."""
         progress = self._progress[future]
         if progress.end is not None:
-            return  # it is done, and its answer is on the way
+            return  # the device is done, and its answer is on the way
         progress.done = self._until_now(future)
         progress.error = Cancelled("cancelled")
         self._leave_step(future)
         self._answer(future)
 
     def _until_now(self, future: AnyFuture) -> Performed:
-        """What an operation that is stopped now has computed.
+        """Cuts an operation short; returns what it has computed until now.
 
         Nothing of an aborted pass stays cached.
         """

@@ -18,7 +18,7 @@ from .seated_models import SeatedModels, SeatTask, passes_of
 
 
 class VirtualBatch(BatchWorld):
-    """Seats on a simulated clock, with passes that last as ``latency`` says.
+    """Seats on a simulated clock, whose passes take the times in ``latency``.
 
     Each seat has its own models (``give_models``). ``opened``: see World. Raises
     BadValue if draft and target share devices in ``latency``.
@@ -33,7 +33,7 @@ class VirtualBatch(BatchWorld):
         super().__init__(seats, opened)
 
     def give_models(self, seat: Seat, models: Mapping[str, Model]) -> None:
-        """``models``: device name -> the model that computes the seat's next request.
+        """Sets the models that compute a seat's next request, by device name.
 
         On a real machine all seats share the weights, and each has its own cache.
         """
@@ -81,19 +81,19 @@ class VirtualBatch(BatchWorld):
     def _compute(
         self, name: str, tasks: Sequence[SeatTask]
     ) -> list[Performed | Exception]:
-        """What a device computes for each seat, or its error."""
+        """Computes the outcome of each task on a device, or its error."""
         outcomes: list[Performed | Exception] = []
         for seat, operation, run in tasks:
             try:
                 model = self._models[seat][name]
                 outcomes.append(perform(operation, model, run))
-            except Exception as raised:  # the method gets it when it waits
+            except Exception as raised:  # to be raised when the method waits
                 outcomes.append(raised)
         return outcomes
 
 
 class VirtualPairBatch(VirtualBatch):
-    """``seats`` requests of a pair, whose undilated models write the tokens here.
+    """``seats`` requests of a pair, whose undilated models run in this process.
 
     All seats share the weights. Raises BadValue as ``OpenPair.check_seats`` does.
     """

@@ -1,10 +1,11 @@
-"""Worker processes: how to start them, exchange messages, and notice their loss.
+"""Starts worker processes, exchanges messages with them, and detects their loss.
 
-They come from a fork server with the heavy imports preloaded, answer messages through a
-pipe, and end when we do. We notice when one dies or hangs.
+Workers come from a fork server with the heavy imports preloaded, answer messages
+through a pipe, and end when this process does. One that dies or hangs is detected.
 
 This works from a script (without a ``__main__`` guard), a notebook kernel and
-papermill. Knows no operation and no world: ``performer`` has what a process does.
+papermill. This module knows no operation and no world: ``performer`` contains the code
+that runs in a worker.
 """
 
 from __future__ import annotations
@@ -35,10 +36,9 @@ from .forkserver_preload import PARENT
 from .performer import STOP, Question, serve
 
 CONTEXT = multiprocessing.get_context("forkserver")
-STARTING = (
-    threading.RLock()
-)  # an interrupt may leave it held: its thread can enter again
-PATIENCE = 0.5  # seconds for an idle worker to end once its pipe is closed
+# Reentrant: an interrupt may leave it locked, and its thread can then enter again.
+STARTING = threading.RLock()
+PATIENCE = 0.5  # seconds for an idle worker to end after its pipe is closed
 SIGKILLED = -9
 
 PRELOADED = [
@@ -47,7 +47,7 @@ PRELOADED = [
     "speclib.data.pairs",
     "speclib.models.toy",
 ]
-PRELOADED_FOR_REAL_MODELS = [  # or every worker would import them, 3 s
+PRELOADED_FOR_REAL_MODELS = [  # otherwise every worker imports them, 3 s
     "speclib.models.hf",
     "speclib.models.dilate",
     "transformers.models.llama.modeling_llama",
@@ -60,8 +60,8 @@ class Worker:
     """A running process that answers messages about ``pair`` (see ``performer.serve``).
 
     ``start(pair, *args)`` runs in it and returns the function that answers. With
-    several ``ranks``, further processes answer to this one. All wait ``patience``
-    seconds for each other, and each is started with its Rank:
+    several ``ranks``, further processes answer to this one. All wait for each other for
+    at most ``patience`` seconds, and each is started with its Rank:
 
         controller ── pipe ── rank 0 ──┬── pipe ── rank 1
                                        └── pipe ── rank 2
@@ -123,26 +123,26 @@ class Worker:
                 end.close()
 
     def ask(self, question: Question) -> None:
-        """Sends it an operation. If it is gone, ``receive`` raises DeviceLost."""
+        """Sends an operation. If the worker ended, ``receive`` raises DeviceLost."""
         with contextlib.suppress(ConnectionError):
             self.pipe.send(question)
 
     def interrupt(self) -> None:
-        """Tells it that the current operation is no longer wanted."""
+        """Tells the worker that the current operation is no longer wanted."""
         with contextlib.suppress(ConnectionError):
             self.pipe.send(STOP)
 
     def receive(self, timeout: float, setting: str = "timeout") -> Any:
-        """The next message.
+        """Waits for the next message.
 
-        Raises DeviceLost with the cause if none can come any more, or none came in
-        ``timeout`` seconds (the argument called ``setting``). The process has then
-        ended.
+        Raises DeviceLost with the cause if none can arrive any more, or none arrives
+        within ``timeout`` seconds. The process has then ended. ``setting``: the
+        argument that sets the timeout.
         """
         until = time.monotonic() + timeout
         ready = wait(self.signs, timeout)
         if any(process.exitcode == 0 for process in self.followers):
-            # A follower ended normally: the first rank will say why.
+            # A follower ended normally: the first rank will report why.
             still = max(0.0, until - time.monotonic())
             ready = wait([self.pipe, self.process.sentinel], still)
         with contextlib.suppress(EOFError, OSError):
@@ -152,13 +152,13 @@ class Worker:
         self.stop(PATIENCE if ready else 0.0)
         if not ready:
             raise DeviceLost(
-                f"no answer in {timeout:g} s; it was stopped. Slow hardware: give a "
-                f"larger {setting}"
+                f"no answer in {timeout:g} s; it was stopped. If the hardware is slow, "
+                f"give a larger {setting}"
             )
         raise DeviceLost(self._how_it_ended(ready))
 
     def _how_it_ended(self, ready: list[Any]) -> str:
-        """Which process ended, and how; ``ready``: the sentinels that are ready."""
+        """Describes which process ended, and how; ``ready``: the ready sentinels."""
         rank, ended = 0, self.process
         for number, process in enumerate(self.processes):
             if process.sentinel in ready:
@@ -175,7 +175,7 @@ class Worker:
         self.pipe.close()
 
     def stop(self, patience: float = PATIENCE) -> None:
-        """Closes the pipe, and kills a worker that has not ended ``patience`` later."""
+        """Closes the pipe; kills the worker unless it ends in ``patience`` seconds."""
         self.let_go()
         try:
             self.process.join(patience)
@@ -193,7 +193,7 @@ class Worker:
 
     @property
     def signs(self) -> list[Any]:
-        """What becomes ready when it answers, or when one of its processes ends."""
+        """Objects that are ready when it answers, or when one of its processes ends."""
         return [self.pipe, *(process.sentinel for process in self.processes)]
 
 
@@ -202,15 +202,15 @@ def refuse_daemon() -> None:
     if multiprocessing.current_process().daemon:
         raise SpeclibError(
             f"{multiprocessing.current_process().name} is a daemonic process, as in "
-            "multiprocessing.Pool, and may not start worker processes: take "
+            "multiprocessing.Pool, and may not start worker processes: use "
             "concurrent.futures.ProcessPoolExecutor, or world='virtual'"
         )
 
 
-def leave_to_parent() -> None:
-    """Called in a forked child: workers and fork server belong to its parent.
+def forget_workers() -> None:
+    """Makes a forked child forget the workers and the fork server of its parent.
 
-    At its end the child would kill everything that multiprocessing has started, and it
+    On exit the child would kill everything that multiprocessing has started, and it
     cannot get workers from a server that is not its own child.
     """
     started = getattr(multiprocessing.process, "_children")  # noqa: B009  (no type)
@@ -223,15 +223,16 @@ def leave_to_parent() -> None:
         server._forkserver_address = None
 
 
-os.register_at_fork(after_in_child=leave_to_parent)
+os.register_at_fork(after_in_child=forget_workers)
 
 
 def serving(heavy: bool = False) -> None:
-    """Makes sure that a fork server runs.
+    """Makes sure that a fork server is running.
 
-    The first call decides whether it imports torch: for real models (``heavy``), or if
-    we have imported it ourselves. A terminal sends interrupts to all processes, but
-    only we handle them: the server and the processes it forks start with them blocked.
+    The first call decides whether the server imports torch: it does for real models
+    (``heavy``), or if this process has imported it. A terminal sends interrupts to all
+    processes, but only this one handles them: the server and the processes that it
+    forks start with interrupts blocked.
     """
     if heavy:
         with_torch = find_spec("torch") is not None
@@ -240,8 +241,8 @@ def serving(heavy: bool = False) -> None:
     modules = PRELOADED + (PRELOADED_FOR_REAL_MODELS if with_torch else [])
     CONTEXT.set_forkserver_preload(modules)
 
-    gpus.prepare_environment()  # of the server, and so of every worker
-    resource_tracker.ensure_running()  # it unblocks signals when it starts: so first
+    gpus.prepare_environment()  # the server and every worker inherit it
+    resource_tracker.ensure_running()  # first, since its start unblocks signals
     mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.environ[PARENT] = str(os.getpid())
     try:
@@ -255,8 +256,8 @@ def serving(heavy: bool = False) -> None:
 def no_main() -> Iterator[None]:
     """Hides the user's script while a worker starts, so that it does not run there.
 
-    One thread at a time: a second one would take the first one's empty module for the
-    script.
+    One thread at a time: a second thread would mistake the first one's empty module for
+    the script.
     """
     with STARTING:
         script = sys.modules["__main__"]

@@ -11,7 +11,7 @@ code, and knows neither time nor hardware. A world runs it:
     all       waits for all the given futures and returns their results in order
     first     waits until one of the given futures is done and returns it
     earliest  waits likewise, and returns every future that has ended by then
-    cancel    says that results are no longer wanted. The cancel policy decides when a
+    cancel    marks results as no longer wanted. The cancel policy decides when a
               busy device is free again: "immediate" at once, "after-op" when its
               operation ends
     errors    an operation that raises ends the method at its next wait, with a
@@ -20,10 +20,9 @@ code, and knows neither time nor hardware. A world runs it:
               exactly as plain decoding would, and stamps the time; ``going`` then ends
               the method's loop
 
-This file has everything that must not differ between clocks. A subclass (Virtual,
-RealDevices) is a clock. It provides ``now``, ``cost_ratio``, ``vocab``,
-``_start`` (an idle device begins an operation), ``_step`` (something ends) and
-``_abort``.
+This file contains everything that must not differ between clocks. A subclass (Virtual,
+RealDevices) is a clock. It provides ``now``, ``cost_ratio``, ``vocab``, ``_start``
+(begins an operation), ``_step`` (waits until one ends) and ``_abort``.
 """
 
 from __future__ import annotations
@@ -62,14 +61,14 @@ B = TypeVar("B")
 
 
 class World:
-    """What a method runs in; see the top of this file.
+    """The world that a method runs in; see the top of this file.
 
     ``names``: the devices' names. ``cancel``: the cancel policy. ``opened``: the
     OpenPair that the devices compute (``models.open_pair``), if any. It is untyped
     here, because toys on a simulated clock need none of its code. ``context``: the
     longest text, in tokens, that every model accepts. ``mask``: the mask token of a
-    draft that writes all its tokens in one pass (see ``Propose``). ``dtype``: that
-    of the models.
+    draft that writes all its tokens in one pass (see ``Propose``). ``dtype``: the
+    models' dtype.
     """
 
     kind = "abstract"  # "virtual", "emulated" or "measured"
@@ -111,7 +110,7 @@ class World:
 
     @cached_property
     def datastore(self) -> Any:
-        """What REST searches, opened on first use; None: the text itself."""
+        """The texts that REST searches, opened on first use; None: the request's."""
         return None if self.opened is None else self.opened.datastore
 
     @property
@@ -140,11 +139,11 @@ class World:
     ) -> None:
         """Starts a request: empty KV caches, the clock at zero, ``prompt`` as the text.
 
-        ``limit``: tokens to commit. ``eos``: one or several tokens that end the text.
+        ``limit``: the most tokens to commit. ``eos``: tokens that end the text.
         ``on_commit``: called with the tokens of every commit, unless it is empty.
 
-        Raises WorldNotFree while another thread's request runs, from within
-        ``on_commit``, if the world is closed, and if another process opened it.
+        Raises WorldNotFree if another thread's request is running, if ``on_commit``
+        calls it, if the world is closed, or if another process opened the world.
         """
         end_tokens = end_token_set(eos)
         self.owner.take()
@@ -201,7 +200,7 @@ class World:
         self.owner.give_back()
 
     def _facts(self) -> dict[str, Any]:
-        """What a subclass adds to the ``meta`` of a trace."""
+        """The entries that a subclass adds to a trace's ``meta``."""
         return {}
 
     def _make_ready(self) -> None:
@@ -241,11 +240,11 @@ class World:
         self._record(COMMIT, next(self._event_ids), self._answered, self.now, committed)
         self.round += 1
         if self._on_commit and committed:
-            self.owner.is_telling = True
+            self.owner.is_in_callback = True
             try:
                 check_answer(self._on_commit(committed))
             finally:
-                self.owner.is_telling = False
+                self.owner.is_in_callback = False
 
     def _allowed(self, tokens: Tokens) -> tuple[Tokens, bool]:
         """The tokens that may be committed, and whether one is an end token."""
@@ -274,11 +273,11 @@ class World:
     def guess(
         self, tokens: Iterable[int], row: Row | None = None
     ) -> tuple[Drafted, ...]:
-        """``tokens`` after the text, as drafts that no model made.
+        """Makes drafts of ``tokens`` after the text, without a model.
 
-        ``row``: the distribution that each was drawn from; None: q is one-hot. They
-        stop at an end token, at a token outside the vocabulary and at the end of the
-        context. The trace shows them as a lookup.
+        ``row``: the distribution that each was drawn from; None: q is one-hot. The
+        drafts stop before an end token, before a token outside the vocabulary, and at
+        the end of the context. The trace shows them as a lookup.
         """
         tokens_left = max(0, self.context - len(self.text))
         guessed: list[int] = []
@@ -315,7 +314,7 @@ class World:
     def _make_drafts(
         self, operation: int, tokens: Tokens, rows: Rows | None = None
     ) -> tuple[Drafted, ...]:
-        """The Drafted tokens of the event ``operation``, not tested yet."""
+        """Makes the Drafted tokens of the event ``operation``, not tested yet."""
         self._outcomes[operation] = ["discarded"] * len(tokens)
         if rows is None:
             rows = certain(tokens, self.vocab)
@@ -352,7 +351,7 @@ class World:
         return tuple(future.value for future in futures)
 
     def wait(self, future: Future[A]) -> A:
-        """The result of one future."""
+        """Waits for one future, and returns its result."""
         self.all(future)
         return future.result()
 
@@ -383,9 +382,9 @@ class World:
         return [future for future in futures if future.done]
 
     def _wait_on(self) -> None:
-        """Waits until something ends. Raises the error of any operation that failed.
+        """Waits until an operation ends. Raises the error of any that failed.
 
-        It need not be one that the method waits for: the method might never look at it.
+        The method might be waiting for others, and never look at the failed one.
         """
         if not any(self._running.values()):
             raise SpeclibError(
@@ -402,7 +401,7 @@ class World:
             raise failure
 
     def cancel(self, *futures: AnyFuture) -> None:
-        """Says that the results of ``futures`` are no longer wanted."""
+        """Marks the results of ``futures`` as no longer wanted."""
         unfinished = []
         for future in dict.fromkeys(futures):
             if not future.done and not future.cancelled:
@@ -434,7 +433,7 @@ class World:
         error: Exception | None = None,
         overrun: bool = False,
     ) -> None:
-        """A device's operation ended: stores its result and starts the next."""
+        """Stores the result of an operation that ended, and starts the next one."""
         future.done = True
         future.error = error
         self._running[future.device] = None
@@ -482,7 +481,7 @@ class World:
 
     @property
     def cost_ratio(self) -> CostRatio:
-        """c, the seconds of a target pass over a draft pass, and its spread."""
+        """c, the time of a target pass over that of a draft pass, and its spread."""
         raise NotImplementedError
 
     @property
@@ -492,7 +491,7 @@ class World:
 
     @property
     def drafts_per_target_pass(self) -> float:
-        """How many drafts take as long as a target pass, messages included.
+        """The number of drafts that take as long as a target pass, messages included.
 
         This is c, unless the devices are on several machines: there a message to the
         target may take longer than one to the draft.
@@ -508,7 +507,7 @@ class World:
         """Sets the clock to zero."""
 
     def _start(self, future: AnyFuture) -> None:
-        """An idle device begins an operation."""
+        """Begins an operation on an idle device."""
         raise NotImplementedError
 
     def _step(self) -> None:
@@ -516,7 +515,7 @@ class World:
         raise NotImplementedError
 
     def _end_moment(self) -> None:
-        """Handles what else ends at this moment; on a real clock, nothing does."""
+        """Handles all else that ends at this moment; on a real clock, nothing does."""
 
     def _abort(self, future: AnyFuture) -> None:
         """Frees a device from an operation that is no longer wanted."""
@@ -524,7 +523,7 @@ class World:
 
     # -- closing -----------------------------------------------------------------------
     def close(self) -> None:
-        """Gives the devices back for good. In a forked child, leaves them alone."""
+        """Releases the devices for good. In a forked child, leaves them alone."""
         self.owner.close()
 
     def __reduce__(self) -> NoReturn:

@@ -121,7 +121,7 @@ def test_the_usual_rules_are_lossless(rule):
     assert answer, answer
     assert answer.how == "walked"
     assert answer.largest_error == 0
-    assert repr(answer).startswith("Lossless.\nEvery outcome was walked")
+    assert repr(answer).startswith("Lossless.\nEvery outcome was enumerated")
 
 
 @pytest.mark.parametrize("array", [list, np.float32, np.asarray], ids=str)
@@ -258,10 +258,10 @@ def test_a_case_of_probability_0_is_noted_but_is_no_error():
 
     answer = check(not_strict)
     assert answer
-    assert "a coin that is 0 exactly, which happens with probability 0" in repr(answer)
+    assert "a coin that is exactly 0, which has probability 0" in repr(answer)
 
 
-# -- rules whose outcomes cannot all be walked -----------------------------------------
+# -- rules whose outcomes cannot all be enumerated -------------------------------------
 def own_chance(replaces_rightly=True):
     def rule(drafted, q, p):
         for position, token in enumerate(drafted):
@@ -314,14 +314,14 @@ def test_large_vocabularies_and_long_drafts_are_sampled():
 @pytest.mark.parametrize(
     "rule, says",
     [
-        (lambda drafted, q, p, coin: None, "gives nothing"),
+        (lambda drafted, q, p, coin: None, "returns nothing"),
         (lambda drafted, q, p, coin: [], "commits no token"),
         (lambda drafted, q, p, coin: [0] * 9, "commits 9 tokens: one pass decides 2"),
         (lambda drafted, q, p, coin: [7], "commits 7, which is no token here"),
-        (lambda drafted, q, p, coin: ["a"], "give a list of tokens"),
+        (lambda drafted, q, p, coin: ["a"], "return a list of tokens"),
         (lambda drafted, q, p, coin: 1 / 0, "ZeroDivisionError in your line"),
         (lambda drafted, q, p, coin: p @ q, "ValueError"),
-        (lambda candidates, q, p, coin: 0.5, "give one token"),
+        (lambda candidates, q, p, coin: 0.5, "return one token"),
     ],
 )
 def test_a_rule_without_tokens_is_not_judged_and_the_answer_says_why(rule, says):

@@ -25,10 +25,10 @@ def right(drafted, q, p, coin):
         (lambda: np.zeros(10**8), "commits 100000000 tokens: one pass decides 2"),
         (lambda: (0 for _ in iter(int, 1)), "one pass decides 2 at most"),
         (lambda: [10**6000], "which is no token here"),
-        (lambda: {0}, "gives {0}: give a list of tokens"),
-        (lambda: [True], "gives [True]: give a list of tokens"),
-        (lambda: [float("nan")], "gives [nan]: give a list of tokens"),
-        (lambda: ([0], 1), "gives ([0], 1): give a list of tokens"),
+        (lambda: {0}, "returns {0}: return a list of tokens"),
+        (lambda: [True], "returns [True]: return a list of tokens"),
+        (lambda: [float("nan")], "returns [nan]: return a list of tokens"),
+        (lambda: ([0], 1), "returns ([0], 1): return a list of tokens"),
         (lambda: asyncio.sleep(0), "write `def` instead of `async def`"),
     ],
 )
@@ -52,7 +52,7 @@ def test_anything_but_a_list_of_tokens_is_reported_at_once(given, says):
 def test_anything_but_a_token_is_reported_at_once(given):
     answer = check(lambda candidates, q, p, coin: given())
     assert (answer.is_lossless, answer.how) == (None, "not run")
-    assert "Your function gives" in answer.problem
+    assert "Your function returns" in answer.problem
     assert len(answer.problem) < 300
 
 
@@ -189,7 +189,7 @@ def test_a_rule_that_keeps_state_is_not_said_to_draw_random_numbers():
 
     answer = check(rule, runs=2000)
     assert (answer.how, answer.is_lossless) == ("sampled", False)
-    assert "or keep state from one call to the next?" in answer.scope
+    assert "or keep state between calls?" in answer.scope
 
 
 def test_a_method_that_asks_no_model_is_judged():

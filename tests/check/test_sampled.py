@@ -45,7 +45,7 @@ def test_a_token_that_the_target_never_writes_is_found_at_once():
     case = random_line("sure", 2, 1, seed=1)
     case.target[()][:] = (1.0, 0.0)
     seen = sample(case, lambda *_: [1], runs=100)
-    assert "is 0 in a share of 0.0000; the target model says 1.0000" in seen.difference
+    assert "is 0 with frequency 0.0000; the target model says 1.0000" in seen.difference
 
 
 def test_the_interval_of_the_mean_tokens_contains_the_true_value():

@@ -72,7 +72,7 @@ def test_a_model_whose_passes_know_no_positions_is_refused_before_its_weights(
     tmp_path,
 ):
     model = save_config(tmp_path, "RwkvConfig", vocab_size=VOCAB)
-    with pytest.raises(BadValue, match="rwkv.* passes take no .*position_ids"):
+    with pytest.raises(BadValue, match="rwkv.* forward method lacks .*position_ids"):
         open_pair(pair_of(model)).build("target")
 
 

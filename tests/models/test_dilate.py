@@ -238,7 +238,7 @@ def test_the_same_seed_gives_the_same_model_and_leaves_the_small_one_alone():
     "shape, options, words",
     [
         ((2, 64, 8, 96), {}, "layers is 2; the model needs at least 3"),
-        ((3, 96, 8, 96), {}, "head_dim is 12, no multiple of the model's 8"),
+        ((3, 96, 8, 96), {}, "head_dim is 12, not a multiple of the model's 8"),
         (
             (3, 40, 5, 48),
             {},
@@ -264,6 +264,6 @@ def test_other_models_and_rotary_scalings_are_refused():
     yarn = tiny("Llama", rope_parameters=rope)
     assert largest_error(dilate(yarn, (4, 64, 8, 96)), yarn) < 2e-5
     with pytest.raises(
-        SpeclibError, match="'yarn' turns with head_dim; keep head_dim at 8"
+        SpeclibError, match="'yarn' depend on head_dim; keep head_dim at 8"
     ):
         dilate(yarn, (4, 64, 4, 96))

@@ -168,8 +168,8 @@ def world_of_tokens_alone():
     """A world whose models give tokens alone where rows are greedy, as on a GPU."""
     with speclib.open_world("virtual", speclib.load_pair(PAIR), servers=2) as world:
         for model in world.models.values():
-            assert not model.brings_tokens_alone
-            model.brings_tokens_alone = True
+            assert not model.copies_tokens_only
+            model.copies_tokens_only = True
         yield world
 
 

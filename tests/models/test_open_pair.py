@@ -43,7 +43,7 @@ def test_without_the_extra_auto_is_torch(monkeypatch):
 def three_threads(monkeypatch):
     """torch, which takes three threads by itself."""
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(open_pairs, "own_threads_of_torch", lambda: 3)
+    monkeypatch.setattr(open_pairs, "default_torch_threads", lambda: 3)
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield torch

@@ -90,7 +90,7 @@ def test_a_rank_that_fails_in_a_pass_is_named_though_the_gpu_never_ends_without_
     first.send(None)
     second.send(Failure("OutOfMemoryError: CUDA out of memory"))
     with pytest.raises(SpeclibError, match="rank 2 of 3 failed: .*CUDA out") as raised:
-        leader.wait_beside_ranks(lambda: False)
+        leader.watch_ranks_until(lambda: False)
     assert not isinstance(raised.value, RankLost)
 
 
@@ -98,18 +98,18 @@ def test_a_rank_that_ends_or_misses_another_in_a_pass_is_named_without_a_gpu():
     leader, (only,) = leader_of(2)
     only.close()
     with pytest.raises(RankLost, match="rank 1 of 2 ended"):
-        leader.wait_beside_ranks(lambda: False)
+        leader.watch_ranks_until(lambda: False)
 
     leader, (only,) = leader_of(2)
     only.send(Failure("the ranks lost each other"))
     with pytest.raises(SpeclibError, match="rank 1 of 2 failed: the ranks lost"):
-        leader.wait_beside_ranks(lambda: False)
+        leader.watch_ranks_until(lambda: False)
 
 
 def test_an_answer_that_was_read_early_is_not_waited_for_again_without_a_gpu():
     leader, (early, late) = leader_of(3)
     early.send(None)
-    leader.wait_beside_ranks(done_after(3))
+    leader.watch_ranks_until(done_after(3))
     late.send(None)
     leader.reset()
 
@@ -121,7 +121,7 @@ def test_an_answer_that_was_read_early_is_not_waited_for_again_without_a_gpu():
 def test_a_pass_that_never_ends_is_given_up_without_a_gpu():
     leader, _ = leader_of(2, patience=0.01)
     with pytest.raises(RankLost, match="pass is 0.01 s late.*timeout=..."):
-        leader.wait_beside_ranks(lambda: False)
+        leader.watch_ranks_until(lambda: False)
 
 
 # -- the next order --------------------------------------------------------------------

@@ -325,4 +325,4 @@ def test_a_mirrored_coin_is_almost_right_in_a_tree_too():
 
     card = teach.check_pick(mirrored)
     assert card.heading == "✓ Almost right."
-    assert "with probability 0" in card.verdict
+    assert "which has probability 0" in card.verdict

@@ -191,7 +191,7 @@ def test_an_error_is_a_card_that_names_the_line(check, function, said):
     [
         ([], "commits no token"),
         ([7], "commits 7, which is no token"),
-        ("ab", "give a list of tokens"),
+        ("ab", "return a list of tokens"),
     ],
 )
 def test_what_is_no_list_of_tokens_is_named(committed, said):
@@ -199,7 +199,7 @@ def test_what_is_no_list_of_tokens_is_named(committed, said):
 
 
 @pytest.mark.parametrize(
-    "given, said", [([0], "give one token"), (7, "7, which is no token"), (0.5, "0.5")]
+    "given, said", [([0], "return one"), (7, "7, which is no token"), (0.5, "0.5")]
 )
 def test_what_is_no_token_is_named(given, said):
     assert said in teach.check_pick(lambda *_: given).verdict

@@ -69,7 +69,7 @@ def test_the_mirrored_test_of_a_coin_is_almost_right():
     card = teach.check_verify(mirrored)
     assert card.is_right
     assert card.heading == "✓ Almost right."
-    assert "with probability 0" in card.verdict
+    assert "which has probability 0" in card.verdict
 
 
 # -- wrong, though it looks right ------------------------------------------------------

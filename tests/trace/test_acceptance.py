@@ -221,7 +221,7 @@ def test_an_impossible_log_is_refused(wrong):
 
 
 def test_runs_without_a_line_of_drafts_are_refused():
-    with pytest.raises(BadValue, match="no draft of a line"):
+    with pytest.raises(BadValue, match="no line of drafts"):
         acceptance(speclib.simulate("autoregressive").trace)
 
 

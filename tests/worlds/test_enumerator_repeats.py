@@ -33,5 +33,5 @@ def test_walks_that_do_not_sum_to_one_are_refused():
 
 def test_a_choice_that_lost_outcomes_is_named():
     method = drawing_from([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5], [0.4, 0.6]])
-    with pytest.raises(NotRepeatable, match="choice 1 of this walk has 2 outcomes"):
+    with pytest.raises(NotRepeatable, match="choice 1 of this run has 2 outcomes"):
         outcomes(method, MODELS, 1)

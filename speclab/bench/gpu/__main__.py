@@ -1,10 +1,10 @@
-"""`python -m speclab.bench.gpu [--device cpu]`: is every method exact here, how fast?
+"""`python -m speclab.bench.gpu [--device cpu]`: are methods exact here, and how fast?
 
 It needs torch, transformers and pydantic with their dependencies, and no network.
 
 A GPU borrowed for ten minutes may be lost at any moment. So the most important checks
-come first, and the report is rewritten after each row and names the check under way.
-Once the time is over, no check is started.
+come first, and the report is rewritten after each row and names the check under way. No
+check starts after the time limit.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from . import bits, exactness, shapes, speed
 from .report import Report
 from .setup import Setup, setup_for_cpu, setup_for_gpus
 
-MINUTES = 9.5  # less than ten, including GRACE
-GRACE = 10.0  # seconds after the time is over for a check to end by itself
+MINUTES = 9.5  # with GRACE, less than ten minutes
+GRACE = 10.0  # seconds after the time limit for a check to end by itself
 
 Check = Callable[[Setup], Generator[BenchRow]]
 
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="speclab.bench.gpu", description=__doc__)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument(
-        "--minutes", type=float, default=MINUTES, help="no check starts after this time"
+        "--minutes", type=float, default=MINUTES, help="no check starts after this"
     )
     parser.add_argument("--only", nargs="+", choices=list(CHECKS), default=CHECKS)
     parser.add_argument(
@@ -62,21 +62,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=paths.REPORTS / "gpu",
         help="the report's folder; reports/local/gpu by default",
     )
-    asked = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
 
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # the embedded models are here
     try:
-        setup = setup_for_cpu() if asked.device == "cpu" else setup_for_gpus()
+        setup = setup_for_cpu() if args.device == "cpu" else setup_for_gpus()
     except SpeclibError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    setup = replace(setup, latency_folder=asked.out / "latency" / machine_facts.name())
-    checks = {name: CHECKS[name] for name in CHECKS if name in asked.only}
-    # Ends this process even if it hangs. Its workers end with it.
-    faulthandler.dump_traceback_later(60 * asked.minutes + GRACE, exit=True)
-    report = gpu_check(setup, checks, asked.out, asked.minutes)
+    setup = replace(setup, latency_folder=args.out / "latency" / machine_facts.name())
+    checks = {name: CHECKS[name] for name in CHECKS if name in args.only}
+    # Ends this process even if it hangs, and its workers with it.
+    faulthandler.dump_traceback_later(60 * args.minutes + GRACE, exit=True)
+    report = gpu_check(setup, checks, args.out, args.minutes)
     faulthandler.cancel_dump_traceback_later()
-    print(f"the report is in {asked.out}")
+    print(f"the report is in {args.out}")
     return 0 if report.holds else 1
 
 
@@ -87,7 +87,7 @@ def gpu_check(
     minutes: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> Report:
-    """Runs ``checks``, prints each row, and reports to ``folder``, even on errors."""
+    """Runs ``checks``, prints each row, and writes a report even after an error."""
     report = Report(setup, folder, clock)
     for name, check in checks.items():
         if report.seconds >= 60 * minutes:
@@ -106,5 +106,5 @@ def gpu_check(
     return report
 
 
-if __name__ == "__main__":  # the guard is for worker processes
+if __name__ == "__main__":  # otherwise workers would run it, too
     sys.exit(main())

@@ -1,6 +1,6 @@
-"""Whether logits have the same bits in all passes of one shape.
+"""Checks that logits have the same bits in all passes of one shape.
 
-Outputs can be equal for every text only if they do.
+Only then can outputs be equal for every text.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .speed import release_memory
 DTYPE = "bfloat16"
 PLAIN = Sampler(temperature=1.0)
 CODE = "def add(a, b):\n    return a + b\n"
-PARTS = (1, 1, 2, 5, 9, 17)  # tokens fed at once, chosen at random
-BEYOND = 24  # tokens that make the cache grow
+PARTS = (1, 1, 2, 5, 9, 17)  # numbers of tokens fed at once, chosen at random
+BEYOND = 24  # tokens beyond the cache's first room, which make it grow
 
 
 def before_and_after_growth(setup: Setup) -> Generator[BenchRow]:
-    """A text's logits before and after the cache grew, and fed in parts of any size.
+    """Compares a text's logits before and after the cache grew, and when fed in parts.
 
     A larger cache has other strides, which may change the choice of a kernel.
     """
-    from speclib.models.fixed_rows import FIRST_ROOM  # brings transformers
+    from speclib.models.fixed_rows import FIRST_ROOM  # imports transformers
 
     pair = setup.exact_pair().with_fixed_rows(FIXED_ROWS)
     model = open_pair(pair).build("target", DTYPE)
@@ -51,7 +51,7 @@ def before_and_after_growth(setup: Setup) -> Generator[BenchRow]:
 
 
 def of_recorded_passes(setup: Setup) -> Generator[BenchRow]:
-    """Whether a GPU records passes, and they give the logits of launched ones."""
+    """Whether a GPU records passes, and whether their logits equal launched ones'."""
     if not setup.on_gpu:
         return
     pair = setup.exact_pair()
@@ -66,7 +66,7 @@ def of_recorded_passes(setup: Setup) -> Generator[BenchRow]:
 def compared_with_recorded(
     recorded: Any, launched: Any, text: Sequence[int]
 ) -> Generator[BenchRow]:
-    """Compares a model with recorded passes and one without, both with fixed rows."""
+    """Compares models with and without recorded passes, both with fixed rows."""
     expected = logits_in_parts(launched, text)
     found = logits_in_parts(recorded, text)
     yield is_recorded(recorded, "of the embedded target")
@@ -92,7 +92,7 @@ def logits_of(model: Any, text: Sequence[int]) -> Rows:
 
 
 def logits_in_parts(model: Any, text: Sequence[int]) -> Rows:
-    """The logits of a text that is fed in parts, the same parts every time."""
+    """The logits of a text that is fed in parts, always split in the same way."""
     model.reset()
     dice = random.Random(1)
     parts = []
@@ -106,7 +106,7 @@ def logits_in_parts(model: Any, text: Sequence[int]) -> Rows:
 
 
 def same_bits(how: str, some: Rows, others: Rows) -> BenchRow:
-    """The share of a text's positions with logits that are equal to the last bit."""
+    """The share of a text's positions whose logits are equal to the last bit."""
     is_same = (some == others).all(axis=-1)
     distance = float(np.abs(some - others).max())
     return BenchRow(
@@ -121,5 +121,5 @@ def same_bits(how: str, some: Rows, others: Rows) -> BenchRow:
 
 def _text(pair: Pair, tokens: int) -> tuple[int, ...]:
     """A text of ``tokens`` tokens."""
-    code = CODE * tokens  # a line has more tokens than one
+    code = CODE * tokens  # which has at least this many tokens
     return tuple(open_pair(pair).tokenizer.encode(code)[:tokens])

@@ -1,4 +1,4 @@
-"""Whether every method's output equals plain decoding's, in real processes."""
+"""Checks that every method's output equals plain decoding's, in real processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WITH_TREES = ("tree", "easyspec", "eagle", "lookahead", "rest", "ouroboros")
 IN_A_LINE = tuple(name for name in WITH_OWN_DRAFT if name not in WITH_TREES)
 
 # Settings that methods otherwise derive from c = t_target / t_draft. Measuring c takes
-# seconds in each world, and the output is exact with any value.
+# seconds in each world, and the output is exact with any values.
 COUNTS = {"gamma": 4, "lookahead": 4, "servers": 1}
 
 SEATS = 4  # requests at a time
@@ -47,9 +47,9 @@ LAYOUTS = (
 
 
 class Arithmetic(NamedTuple):
-    """A number format, and the rows in every target pass; None: any number.
+    """A number format, and the number of rows in every target pass; None: any number.
 
-    ``recorded``: a GPU records these passes.
+    ``recorded``: whether a GPU records these passes.
     """
 
     dtype: str
@@ -74,9 +74,9 @@ ONE_SHAPE = Arithmetic("bfloat16", FIXED_ROWS)
 RECORDED = Arithmetic("bfloat16", FIXED_ROWS, recorded=True)
 
 
-# -- where an output leaves plain decoding's -------------------------------------------
+# -- where an output differs from plain decoding's -------------------------------------
 class Divergence(NamedTuple):
-    """The prompt and the token at which an output first differs from plain decoding's.
+    """Where an output first differs from plain decoding's: the prompt and the token.
 
     ``gap``: the difference between the two largest logits there.
     """
@@ -99,7 +99,7 @@ def with_own_head(pair: Pair) -> Pair:
 
 
 def counts_of(method: str) -> dict[str, Any]:
-    """The ``COUNTS`` that apply to a method."""
+    """The settings in ``COUNTS`` that a method has."""
     known = parameters(method)
     return {name: count for name, count in COUNTS.items() if name in known}
 
@@ -129,7 +129,7 @@ def divergences(
     plain: Sequence[Tokens],
     tokens: int,
 ) -> list[Divergence]:
-    """Where a method's outputs first differ from plain decoding's, ``plain``."""
+    """Where a method's outputs first differ from ``plain``, plain decoding's."""
     found = []
     for number, (text, expected) in enumerate(zip(texts, plain, strict=True)):
         (output,) = written(world, method, [text], tokens)
@@ -142,7 +142,7 @@ def divergences(
 
 
 def _first_difference(one: Tokens, other: Tokens) -> int:
-    """The first position at which they differ, or the end of the shorter one."""
+    """The first position where two outputs differ, or the end of the shorter one."""
     for position, (token, other_token) in enumerate(zip(one, other, strict=False)):
         if token != other_token:
             return position
@@ -160,7 +160,7 @@ def _gap_after(world: World, text: Tokens) -> float:
 
 # -- one request -----------------------------------------------------------------------
 def in_float32(setup: Setup) -> Generator[BenchRow]:
-    """For each method, the share of prompts with plain decoding's greedy output."""
+    """For each method, the share of prompts whose greedy output is plain decoding's."""
     pair = setup.exact_pair()
     yield from _compared(setup, pair, WITH_OWN_DRAFT, FLOAT32, promised=WITH_OWN_DRAFT)
     with_head = with_own_head(pair)
@@ -168,9 +168,9 @@ def in_float32(setup: Setup) -> Generator[BenchRow]:
 
 
 def in_one_shape(setup: Setup) -> Generator[BenchRow]:
-    """The same share in bfloat16, with passes of one shape.
+    """The same share in bfloat16, where all passes have one shape.
 
-    Methods that draft in a line must reach 1; the others' shares are only shown.
+    Methods that draft in a line must reach 1. The other methods have no aim.
     """
     pair = setup.exact_pair()
     yield from _compared(setup, pair, WITH_OWN_DRAFT, ONE_SHAPE, promised=IN_A_LINE)
@@ -205,8 +205,8 @@ def _compared_in(
 ) -> Generator[BenchRow]:
     """A row for each of ``methods`` in an open world.
 
-    how: the description of the models in the rows' names. promised: the methods whose
-    outputs must all equal plain decoding's.
+    how: describes the models in the rows' names. promised: the methods whose outputs
+    must all equal plain decoding's.
     """
     plain = written(world, PLAIN, setup.texts, setup.tokens)
     for method in methods:
@@ -222,11 +222,11 @@ def _compared_in(
 
 # -- two ranks -------------------------------------------------------------------------
 def on_two_ranks(setup: Setup) -> Generator[BenchRow]:
-    """Whether models on two ranks give one process's outputs, in float32.
+    """Whether models on two ranks have the outputs of one process, in float32.
 
-    With one GPU both ranks are on it and exchange tensors through the machine's memory,
-    which runs all of the code except NCCL. With two GPUs each rank has one, and they
-    use NCCL.
+    With one GPU, both ranks are on it and exchange tensors through the machine's
+    memory, which exercises all of the code except NCCL. With two GPUs, each rank has
+    one, and they use NCCL.
     """
     with Processes(setup.exact_pair(), dtype="float32") as world:
         expected = written(world, PLAIN, setup.texts, setup.tokens)
@@ -254,10 +254,10 @@ def _same_outputs(
 
 # -- several requests at a time --------------------------------------------------------
 def in_batches(setup: Setup) -> Generator[BenchRow]:
-    """For each method, the share of requests with plain decoding's tokens.
+    """For each method, the share of requests whose tokens are plain decoding's.
 
-    In float32 they are compared with plain decoding of one request at a time; in
-    bfloat16, with passes of one shape, with plain decoding in equally many seats.
+    In float32, we compare with plain decoding of one request at a time; in bfloat16,
+    where all passes have one shape, with plain decoding in a batch of the same size.
     """
     pair = setup.exact_pair()
     with ProcessBatch(pair, 1, dtype="float32") as alone:

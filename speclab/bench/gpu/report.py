@@ -20,8 +20,8 @@ from .setup import Setup
 class Report:
     """The results so far, in ``folder`` as <machine>.json and .md.
 
-    ``stopped``: why the rest of a check was not run, by its name. ``under_way``: the
-    running check; "" at the end. ``clock``: seconds since an arbitrary moment.
+    ``stopped``: by check, why the rest of it was not run. ``under_way``: the running
+    check; "" at the end. ``clock``: returns seconds since an arbitrary moment.
     """
 
     def __init__(self, setup: Setup, folder: Path, clock: Callable[[], float]):
@@ -32,21 +32,21 @@ class Report:
         self._clock = clock
         self._started = clock()
         self._facts = facts_of_machine(setup)
-        self._cells: list[dict[str, str]] = []  # the rows' columns, when added
+        self._cells: list[dict[str, str]] = []  # the rows' columns when they were added
 
     @property
     def holds(self) -> bool:
-        """Whether everything was run, and every aim is met."""
+        """Whether everything was run and every aim is met."""
         was_all_run = not self.stopped and not self.under_way
         return was_all_run and all(row.holds != "no" for row in self.rows)
 
     @property
     def seconds(self) -> float:
-        """The seconds that the checks have run."""
+        """Seconds since the first check began."""
         return self._clock() - self._started
 
     def begin(self, name: str) -> None:
-        """Notes that a check is under way from now on; "": none is."""
+        """Records the check now under way; "": none is."""
         self.under_way = name
         self._write()
 
@@ -58,7 +58,7 @@ class Report:
         self._write()
 
     def stop(self, name: str, reason: str) -> None:
-        """Notes and prints that a check ended early."""
+        """Records and prints that a check ended early."""
         self.stopped[name] = reason
         print(f"{name} ended early: {reason}", flush=True)
 
@@ -98,7 +98,7 @@ def page_of(report: dict[str, Any], name: str) -> str:
     if report["under way"]:
         lines += [
             f"**{report['under way']}** was under way when this was written. If "
-            "nothing runs any more, it was killed there, and what comes after it is "
+            "nothing is running any more, it was killed there, and later checks are "
             "missing.",
             "",
         ]

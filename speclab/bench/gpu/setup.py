@@ -21,9 +21,9 @@ ONE_BILLION = (22, 2048, 32, 5632)  # of TinyLlama 1.1B
 SMALL = (12, 768, 12, 2048)  # the embedded pairs' shape, a stand-in for Llama 2
 SMALLER = (4, 512, 8, 1184)
 CPU_DRAFT = (4, 512, 8, 1280)  # llama.cpp packs weights in blocks of 256
-FIXED_ROWS = 16  # rows of every target pass, if all have one shape
-DRAFT_ROWS = 8  # rows of every recorded draft pass
-# The pairs in published shapes that are in PEARL's main tables.
+FIXED_ROWS = 16  # rows in every target pass, if all have the same shape
+DRAFT_ROWS = 8  # rows in every recorded draft pass
+# The pairs in PEARL's main tables, in published shapes.
 SHAPE_PAIRS = (
     "shape/codellama-7b-34b",
     "shape/codellama-7b-70b",
@@ -45,8 +45,8 @@ class Setup:
     target_shape, draft_shape
                     the architectures whose speed is measured
     prompts, tokens how much every method writes
-    passes          timed passes for one duration
-    two_ranks       places of two ranks that compute one model
+    passes          number of passes timed for one duration
+    two_ranks       places of two ranks that compute one model together
     shape_pairs     pairs whose shapes are measured: their passes, and c
     latency_folder  where these pairs' latency files are written; None: nowhere
     """
@@ -68,7 +68,7 @@ class Setup:
 
     @property
     def shares_a_device(self) -> bool:
-        """Whether draft and target share a GPU: then they cannot work in parallel."""
+        """Whether draft and target share a GPU, and so cannot work in parallel."""
         return self.draft == self.target
 
     @property
@@ -86,14 +86,15 @@ class Setup:
         return [prompt.input for prompt in prompts.load(TASK, self.prompts)]
 
     def exact_pair(self) -> Pair:
-        """The embedded models as they were trained: small, and good at their task."""
+        """The embedded models as they were trained, which are small."""
         return self._embedded_pair(target_shape=None, draft_shape=None)
 
     def speed_pair(self) -> Pair:
         """The embedded models in the shapes whose speed is measured.
 
-        On a GPU all their passes have one shape and are recorded. Their caches have
-        room for a whole text; otherwise a pass would be recorded while it is timed.
+        On a GPU, all their passes have the same shape and are recorded. Their caches
+        have room for a whole text; otherwise a pass would be recorded while it is
+        timed.
         """
         pair = self._embedded_pair(self.target_shape, self.draft_shape)
         if not self.on_gpu:
@@ -113,7 +114,7 @@ class Setup:
         )
 
     def pair_on_two_ranks(self, target: str, draft: str) -> Pair:
-        """The exact pair with two ranks per model; ``target``, ``draft``: layouts."""
+        """The exact pair on two ranks per model; ``target``, ``draft``: the layouts."""
         pair = self.exact_pair()
         return pair.model_copy(
             update={
@@ -125,16 +126,17 @@ class Setup:
 
     @property
     def cpu_draft_threads(self) -> int:
-        """Threads of a draft on the CPU, which leave cores to launch passes.
+        """Threads for a draft on the CPU, which leave cores to launch passes.
 
-        With a target on the CPU it is one thread: more would take the target's core.
+        If the target is on the CPU, one thread: more would take the target's core.
         """
         return max(1, machine.cores() // 2) if self.on_gpu else 1
 
     def cpu_draft_pair(self) -> Pair:
-        """A draft on the CPU, as in DuoDecoding; a GPU records the target's passes.
+        """The pair with its draft on the CPU, as in DuoDecoding.
 
-        The draft runs in llama.cpp if the extra llamacpp is installed, else in torch.
+        A GPU records the target's passes. The draft runs in llama.cpp if the extra
+        llamacpp is installed, otherwise in torch.
         """
         pair = self.speed_pair()
         draft = ModelSpec(
@@ -165,15 +167,15 @@ def setup_for_cpu() -> Setup:
 
 
 def setup_for_gpus() -> Setup:
-    """The setup for a machine with GPUs; raises BadValue if torch finds none.
+    """The setup for a machine with GPUs. Raises BadValue if torch finds none.
 
-    With two or more GPUs, draft and target have one each, and so have two ranks.
+    With two or more GPUs, draft and target have one each, and so do two ranks.
     """
     found = gpus.count()
     if not found:
         raise BadValue(
             "torch finds no GPU here: install a torch built for CUDA and look at "
-            "nvidia-smi; or check this machine's CPU, with --device cpu"
+            "nvidia-smi; or check this machine's CPU with --device cpu"
         )
     other = "cuda:1" if found > 1 else "cuda:0"
     return Setup(draft="cuda:0", target=other, two_ranks=("cuda:0", other))

@@ -1,6 +1,6 @@
-"""Passes in the published models' shapes, and c of the pairs that the papers measured.
+"""Measures passes in published models' shapes, and c of the pairs in the papers.
 
-A shape is filled by dilating an embedded model, so no weights are needed, and a pass
+We dilate an embedded model to a published shape. So no weights are needed, and a pass
 costs as much as the published model's. Each model is measured alone on one device, so
 the two models of a pair need not fit on it together.
 """
@@ -35,12 +35,12 @@ from .speed import (
 
 ROLES: tuple[Role, ...] = ("draft", "target")
 
-# Milliseconds of a pass by the shape's name; nan if the device lacks memory.
+# Milliseconds of a pass, by the shape's name; nan if the device lacks memory.
 PassTimes: TypeAlias = Mapping[str, float]
 
 
 class Shape(NamedTuple):
-    """A model's shape, given by the first pair that has it, and the role there."""
+    """A model's shape, given by a pair that has it and the model's role there."""
 
     pair: Pair
     role: Role
@@ -57,16 +57,16 @@ class Shape(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """The number of tokens fed in every recorded pass, most of them padding."""
+        """The number of rows in every recorded pass, most of them padding."""
         return DRAFT_ROWS if self.role == "draft" else FIXED_ROWS
 
 
 def passes_of_shapes(setup: Setup) -> Generator[BenchRow]:
     """Milliseconds of a pass over a new token in each shape, and c of each pair.
 
-    c is t_target / t_draft; the row's note has the c that the pair's paper prints. In
-    recorded passes a target is fed 16 tokens and a draft 8, so that outputs are exact.
-    Their times become a latency file for each pair, for the virtual clock.
+    c is t_target / t_draft; the row's note has the c printed in the pair's paper. A
+    recorded target pass has 16 rows and a draft pass 8, so outputs are exact. Their
+    times become a latency file for each pair, for the virtual clock.
     """
     milliseconds: dict[str, float] = {}
     for name in setup.shape_pairs:
@@ -84,7 +84,7 @@ def passes_of_shapes(setup: Setup) -> Generator[BenchRow]:
 
 
 def pass_of(setup: Setup, shape: Shape) -> BenchRow:
-    """A shape's row; its value is nan if the device lacks memory for it."""
+    """The row of a shape; its value is nan if the device lacks memory for it."""
     name = f"a pass, {shape.name}, {setup.kind_of_pass}"
     small = load_pair(PAIR).draft.model_copy(update={"shape": None})
     alone = shape.pair.model_copy(
@@ -112,7 +112,7 @@ def pass_of(setup: Setup, shape: Shape) -> BenchRow:
 
 
 def cost_ratio(pair: Pair, kind: str, milliseconds: PassTimes) -> BenchRow:
-    """The row with a pair's c."""
+    """The row of a pair's c."""
     target = milliseconds[Shape(pair, "target").name]
     draft = milliseconds[Shape(pair, "draft").name]
     printed = ""
@@ -129,16 +129,16 @@ def cost_ratio(pair: Pair, kind: str, milliseconds: PassTimes) -> BenchRow:
 def write_latency(pair: Pair, milliseconds: PassTimes, folder: Path) -> None:
     """Writes a pair's latency file, from recorded passes.
 
-    A pass takes the same time for any number of tokens up to its rows; one more token
-    needs a second pass.
+    A pass takes the same time for any number of tokens up to its number of rows; one
+    more token needs a second pass.
     """
     facts = dict(machine_facts.environment())
     where = f"{facts['gpus']}, torch {facts['torch']}, {DTYPE}"
     about = (
-        f"The shapes of {pair.stands_for}, measured: passes that a GPU has recorded, "
-        f"each model alone on one GPU. A target's has {FIXED_ROWS} rows, a draft's "
-        f"{DRAFT_ROWS}, and takes as long when fewer of them are new. Nothing is said "
-        "of prefill, so virtual runs with this file leave it out."
+        f"The shapes of {pair.stands_for}, measured: recorded passes, each model alone "
+        f"on one GPU. A target pass has {FIXED_ROWS} rows and a draft pass "
+        f"{DRAFT_ROWS}, and takes as long if fewer of them are new. Prefill was not "
+        "measured, so virtual runs with this file leave it out."
     )
     lines = [
         f"about = {json.dumps(about)}",

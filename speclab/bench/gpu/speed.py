@@ -1,4 +1,4 @@
-"""The speed of passes and methods on this machine, and what memory bandwidth allows."""
+"""Measures passes and methods on this machine, and the memory bandwidth's limit."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _wait_for(device: torch.device) -> None:
 
 
 def bytes_read_per_pass(network: torch.nn.Module) -> int:
-    """All weights but the embeddings; of these a pass reads only a row per token."""
+    """The bytes of all weights except embeddings, of which a pass reads few rows."""
     read = 0
     for module in network.modules():
         if isinstance(module, torch.nn.Embedding):
@@ -68,7 +68,7 @@ def name_of(device: torch.device) -> str:
 def release_memory() -> None:
     """Frees GPU memory that this process no longer uses.
 
-    Torch keeps a deleted model's memory, so that no other process can use it.
+    Torch keeps a deleted model's memory, so no other process could use it.
     """
     gc.collect()  # a model and its hooks refer to each other
     if torch.cuda.is_initialized():
@@ -80,8 +80,8 @@ def passes(setup: Setup) -> Generator[BenchRow]:
     """Plain decoding's speed over the limit set by reading the weights once per token.
 
     The target is built in this process, on its device and in bfloat16. Only recorded
-    passes have an aim: a pass that a CPU launches kernel by kernel waits for the CPU,
-    even if the memory is fast.
+    passes have an aim: if a CPU launches a pass kernel by kernel, the pass waits for
+    the CPU however fast the memory is.
     """
     model = open_pair(setup.speed_pair()).build("target", DTYPE)
     device = model.network.device
@@ -99,7 +99,7 @@ def share_of_bandwidth(
 ) -> BenchRow:
     """Plain decoding's speed as a share of what ``bandwidth``, in bytes/s, allows.
 
-    seconds: times of passes over one token each.
+    seconds: the times of passes over one token each.
     """
     layers, width, *_ = setup.target_shape
     weights = bytes_read_per_pass(model.network)
@@ -117,7 +117,7 @@ def share_of_bandwidth(
 
 
 def seconds_of_passes(model: Any, passes: int) -> list[float]:
-    """Seconds of passes over one token each, until the result is on the CPU."""
+    """Seconds per pass over one token, until its result is on the CPU."""
     text = [1] * TEXT_LENGTH
     greedy = Sampler()
     seconds = []
@@ -126,7 +126,7 @@ def seconds_of_passes(model: Any, passes: int) -> list[float]:
         start = time.perf_counter()
         model.rows(text, 0, greedy)
         seconds.append(time.perf_counter() - start)
-    return seconds[3:]  # the first one prefills, and the next ones choose kernels
+    return seconds[3:]  # the first pass prefills, and the next ones choose kernels
 
 
 # -- methods ---------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def races(setup: Setup) -> Generator[BenchRow]:
     notes = [f"passes {setup.kind_of_pass}"]
     if setup.shares_a_device:
         notes.append(
-            "draft and target share a GPU: this says nothing of working in parallel"
+            "draft and target share a GPU: this says nothing about parallel work"
         )
     yield from _race(setup, setup.speed_pair(), RACERS, "", notes)
 
@@ -164,7 +164,7 @@ def races_with_a_draft_on_the_cpu(setup: Setup) -> Generator[BenchRow]:
 def _race(
     setup: Setup, pair: Pair, racers: dict[str, str], where: str, notes: Sequence[str]
 ) -> Generator[BenchRow]:
-    """A row for each of ``racers``; ``where``: the draft's place, in the row's name."""
+    """A row for each racer; ``where``: the draft's place, for the row's name."""
     with Processes(pair, dtype=DTYPE) as world:
         contestants = {PLAIN: contestant(world, "autoregressive")}
         for name, method in racers.items():

@@ -1,7 +1,7 @@
 """The style and the colours that all charts share.
 
 Backgrounds are transparent. The grey of lines and text is readable on light and on dark
-pages. This module knows no form of chart.
+pages. This module knows no particular chart.
 """
 
 from __future__ import annotations

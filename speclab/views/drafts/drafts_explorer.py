@@ -114,7 +114,7 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self.image.value = f'<div style="{style}">{self.picture()}</div>'
 
     def _show_nearest_round(self, change: dict[str, Any]) -> None:
-        """Moves the round slider to the round nearest in the text to the last."""
+        """Moves the round slider to the round nearest to the position shown before."""
         rounds_before = self.rounds[change["old"]]
         rounds = self.rounds[change["new"]]
         position = _numbered(rounds_before, self.slider.value).position

@@ -1,9 +1,9 @@
 """The picture of a round in which the draft model wrote a branch for each outcome.
 
 The first row is the window, with a column for each token. Below it is a row for each
-guessed outcome. It begins in the column after the last window token that the outcome
-assumes to be accepted, and a line leads there from that token. A frame marks the actual
-outcome. This module knows no trace.
+guessed outcome. Each of these rows begins in the column after the last window token
+that its outcome assumes to be accepted, and a line leads there from that token. A frame
+marks the actual outcome. This module knows no trace.
 
 ::
 

@@ -1,1 +1,1 @@
-"""Pictures that a reader can drag and control with keys, and that speak."""
+"""Interactive pictures: a reader drags them or presses keys, and they speak."""

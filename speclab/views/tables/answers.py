@@ -1,4 +1,4 @@
-"""Answers whether a table reproduces, in one or two sentences made by a rule.
+"""Does a table reproduce? One or two sentences, made from its numbers by a rule.
 
 ::
 
@@ -12,8 +12,7 @@
     some                                               does in part
     none                                               does not
 
-Printed numbers that set the acceptance rate or the clock do not count, because their
-cells are not predictions.
+Numbers that set the acceptance rate or the clock are not predictions and do not count.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from .main_quantity import Point, calibrated_cells
 from .statements import is_of_size, is_own
 from .written import write_range
 
-CLOSE, NEAR = 0.05, 0.15  # differences from print that count as none, or as small
+CLOSE, NEAR = 0.05, 0.15  # differences from print that count as none, as small
 
 
 class Count(NamedTuple):
@@ -44,7 +43,7 @@ class Count(NamedTuple):
 
 
 def question_of(result: TableResult) -> str:
-    """The title of a table's page: "PEARL, Table 1: does it reproduce?"."""
+    """The reader's question about a table: "PEARL, Table 1: does it reproduce?"."""
     table = result.table
     name = f"{table.paper.short_name}, {item_name(table.item)}"
     if not table.cells:
@@ -60,7 +59,7 @@ def item_name(item: str) -> str:
 
 
 def answer_of(result: TableResult, points: Sequence[Point]) -> str:
-    """The sentences that answer a page's question."""
+    """The sentences that answer the question of a table's page."""
     errors = errors_of(result, points)
     orders = count_claims(result, "virtual", is_order=True)
     sentences = []
@@ -82,7 +81,7 @@ def answer_of(result: TableResult, points: Sequence[Point]) -> str:
 def errors_of(result: TableResult, points: Sequence[Point]) -> list[float]:
     """The relative difference of each prediction from print.
 
-    They are the differences of the table's points, or of all cells if it has no points.
+    Compares the table's points, or all its cells if it has no points.
     """
     if points:
         errors = [point.error for point in points]
@@ -99,8 +98,9 @@ def errors_of(result: TableResult, points: Sequence[Point]) -> list[float]:
 def count_claims(result: TableResult, kind: str, is_order: bool = False) -> Count:
     """How many of the paper's claims hold by one kind of number.
 
-    Claims about the size of one number count only for print. Our checks count only for
-    our own items, which have no other claims.
+    Claims about the size of one number count only for print, and so do claims that the
+    print contradicts: to fail them may be to reproduce it. Our own checks count only
+    for our own items, which have no other claims.
     """
     chosen, contradicted = set[str](), set[str]()
     for claim in result.table.claims:
@@ -119,7 +119,7 @@ def count_claims(result: TableResult, kind: str, is_order: bool = False) -> Coun
 
 # -- sentences -------------------------------------------------------------------------
 def _about_print(result: TableResult, errors: list[float], orders: Count) -> str:
-    """Whether order and size reproduce, and how predictions differ from print."""
+    """Whether order and size reproduce, and how far predictions are from print."""
     largest = max(map(abs, errors))
     size = "does" if largest <= CLOSE else "nearly does"
     if largest > NEAR:
@@ -183,7 +183,7 @@ def _all(count: Count) -> str:
 
 
 def _about_baseline(main: MainQuantity, points: Iterable[Point]) -> str:
-    """The gain over the baseline, and the baseline's error if it explains the gain."""
+    """The gain over the baseline, with the baseline's error if that explains it."""
     compared = [p for p in points if None not in (p.gain("paper"), p.gain("virtual"))]
     if not compared:
         return ""
@@ -242,7 +242,7 @@ def _about_print_alone(result: TableResult) -> str:
 
 
 def _lowered(title: str) -> str:
-    """A title within a sentence: with a small first letter unless it is a name."""
+    """A title inside a sentence: in lower case unless it begins with a name."""
     first_word = title.split()[0]
     is_name = not first_word[1:].islower() or first_word.endswith("'s")
     return title if is_name else title[0].lower() + title[1:]

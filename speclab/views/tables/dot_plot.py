@@ -1,6 +1,6 @@
-"""Plots printed, predicted and measured numbers on one axis, a row per pair or task.
+"""A row per pair or task: printed, predicted and measured, on one axis.
 
-The plot is text for Markdown, or a plotly figure::
+As text, for Markdown, and as a plotly figure::
 
     PEARL over plain decoding   1        2        3     printed  predicted  here    c
     CodeLlama 7&34B             |---x----+--○●--^-|       2.48   2.39 −4 %  1.47  2.7
@@ -19,7 +19,7 @@ from .written import write_number, write_percent
 
 WIDTH = 86  # characters of the plot as text
 LONGEST_LABEL = 32
-MOST_STEPS = 6  # on the axis
+MOST_STEPS = 6  # of the axis
 SIGNS = {"ceiling": "^", "measured": "x", "virtual": "○", "paper": "●"}
 NAMES = {
     "paper": "printed",
@@ -45,7 +45,7 @@ ROW_HEIGHT, AROUND_ROWS = 46, 130  # pixels
 class DotPlot(NamedTuple):
     """A dot plot: the name of its quantity, its decimals and its points.
 
-    ``is_main``: whether the points are a table's main quantity rather than all cells.
+    ``is_main``: whether its points are one quantity rather than all cells of a table.
     """
 
     name: str
@@ -55,7 +55,7 @@ class DotPlot(NamedTuple):
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of number in the plot, including "ceiling"."""
+        """The kinds of number in the plot, and "ceiling"."""
         shown = ["paper", "virtual", "measured", "ceiling"]
         return [kind for kind in shown if any(_values(kind, self.points))]
 
@@ -73,7 +73,7 @@ def _values(kind: str, points: Sequence[Point]) -> list[float]:
 
 
 class Axis(NamedTuple):
-    """An axis from ``low`` to ``high`` in round steps."""
+    """From ``low`` to ``high`` in round steps."""
 
     low: float
     high: float
@@ -86,7 +86,7 @@ class Axis(NamedTuple):
 
 
 def axis_for(values: Sequence[float]) -> Axis:
-    """An axis with few round steps that covers all values."""
+    """Few round steps that cover all values."""
     low, high = min(values), max(values)
     span = (high - low) or abs(high) or 1.0
     power = 10.0 ** floor(log10(span / MOST_STEPS))
@@ -97,7 +97,7 @@ def axis_for(values: Sequence[float]) -> Axis:
 
 # -- as text ---------------------------------------------------------------------------
 def as_text(plot: DotPlot) -> str:
-    """The plot as lines of at most ``WIDTH`` characters."""
+    """The plot in lines of at most ``WIDTH`` characters."""
     numbers = _columns_of_numbers(plot)
     widths = [max(map(len, column)) for column in numbers]
     labels = [plot.name, *(point.label for point in plot.points)]
@@ -131,7 +131,7 @@ def _shorten(label: str, length: int) -> str:
 
 
 def _columns_of_numbers(plot: DotPlot) -> list[list[str]]:
-    """The columns of numbers to the right of the axis, each with its head."""
+    """The numbers to the right of the axis, each column with its head."""
     columns = []
     heads = {"paper": "printed", "virtual": "predicted", "measured": "here"}
     for kind in plot.kinds:
@@ -149,35 +149,35 @@ def _columns_of_numbers(plot: DotPlot) -> list[list[str]]:
     return columns
 
 
-def _offset(value: float, axis: Axis, room: int) -> int:
-    """The character at which a value is drawn in a line of ``room`` characters."""
+def _place(value: float, axis: Axis, room: int) -> int:
     return round((room - 1) * (value - axis.low) / (axis.high - axis.low))
 
 
 def _scale_line(axis: Axis, room: int) -> str:
-    """The axis's numbers, each above its tick."""
+    """The numbers of the axis, each above its tick, without those that would touch."""
     line = [" "] * room
     decimals = max(0, ceil(-log10(axis.step) - 1e-9))
     for tick in axis.ticks:
         text = write_number(tick, decimals)
-        start = min(_offset(tick, axis, room), room - len(text))
-        line[start : start + len(text)] = text
+        start = min(_place(tick, axis, room), room - len(text))
+        if "".join(line[max(0, start - 1) : start]).strip() == "":
+            line[start : start + len(text)] = text
     return "".join(line)
 
 
 def _row(plot: DotPlot, point: Point, axis: Axis, room: int) -> str:
-    """A line with ticks and a sign per number; print is drawn last."""
+    """A line with its ticks, and on it a sign per number; print wins a tie."""
     line = ["-"] * room
     for tick in axis.ticks:
-        line[_offset(tick, axis, room)] = "+"
+        line[_place(tick, axis, room)] = "+"
     line[0], line[-1] = "|", "|"
     for kind in reversed(plot.kinds):
         value = plot.value(point, kind)
         if value is not None and isfinite(value):
-            line[_offset(value, axis, room)] = SIGNS[kind]
+            line[_place(value, axis, room)] = SIGNS[kind]
     both = [point.numbers.get(kind) for kind in ("paper", "virtual")]
     if None not in both:
-        first, second = (_offset(float(value or 0), axis, room) for value in both)
+        first, second = (_place(float(value or 0), axis, room) for value in both)
         if first == second:
             line[first] = "◉"
     return "".join(line)
@@ -185,7 +185,7 @@ def _row(plot: DotPlot, point: Point, axis: Axis, room: int) -> str:
 
 # -- as a figure -----------------------------------------------------------------------
 def as_figure(plot: DotPlot) -> go.Figure:
-    """The plot as wide as its page, with the numbers below each name."""
+    """The plot, as wide as its column, with the numbers below each name."""
     figure = go.Figure()
     names = [_name(plot, point) for point in plot.points]
     for kind in reversed(plot.kinds):
@@ -208,7 +208,7 @@ def as_figure(plot: DotPlot) -> go.Figure:
         )
     line = "rgba(128,132,142,0.25)"
     figure.update_xaxes(gridcolor=line, zeroline=False)
-    below = {"x": 1, "y": 0, "xanchor": "right", "yshift": -44}  # below the axis's end
+    below = {"x": 1, "y": 0, "xanchor": "right", "yshift": -44}  # the axis, at its end
     where = {"xref": "paper", "yref": "paper", "showarrow": False}
     figure.add_annotation(text=plot.name, **below, **where)
     figure.update_yaxes(gridcolor=line, autorange="reversed", automargin=True)
@@ -230,7 +230,7 @@ def as_figure(plot: DotPlot) -> go.Figure:
 
 
 def _name(plot: DotPlot, point: Point) -> str:
-    """A point's name, with the printed and the predicted number below it."""
+    """A point's name, and below it the printed and the predicted number."""
     texts = []
     for kind in ("paper", "virtual"):
         if kind in point.numbers:
@@ -243,7 +243,7 @@ def _name(plot: DotPlot, point: Point) -> str:
 
 
 def _intervals(plot: DotPlot) -> dict[str, object]:
-    """The extent of the measured numbers' 95 % intervals to either side."""
+    """How far the 95 % intervals of measured numbers reach to either side."""
     above, below = [], []
     for point in plot.points:
         value = point.numbers.get("measured", 0.0)

@@ -1,7 +1,7 @@
-"""Converts the Markdown of tables' pages to HTML.
+"""The pages of tables as HTML: their Markdown, with a plotly figure for the plot.
 
-Colours are mixed with the page's text colour, so that they work on light and on dark
-pages. A table that is wider than its column scrolls inside a box.
+Colours are mixed from the reader's own text colour, so that light and dark pages both
+work. A table that is wider than its column scrolls inside its own box.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RENDER = mistune.create_markdown(escape=False, plugins=["table"])
 
 
 def as_html(markdown: str) -> str:
-    """HTML for a page's Markdown, including the style."""
+    """HTML of a page's Markdown, with the pages' style."""
     html = str(RENDER(markdown))
     html = html.replace("<table>", '<div class="scroll" tabindex=0><table>')
     html = html.replace("</table>", "</table></div>")

@@ -1,4 +1,4 @@
-"""The main numbers on a table's page: a point per pair of models or task."""
+"""The numbers that a table's page shows first: a point per pair of models or task."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from speclab.papers.ledger import LedgerLine
 from speclab.papers.paper_schema import MainQuantity, Table
 from speclab.papers.table_result import COMPARABLE_UNITS, TableResult
 
-MOST_POINTS = 24  # a table with more cells has no plot of them
+MOST_POINTS = 24  # a table with more cells gets no picture of them
 
 
 @dataclass(frozen=True)
 class Point:
     """The numbers of one pair or task by kind, in the printed unit.
 
-    against       the same quantity for the baseline, by kind
-    interval      95 % interval of the measured number
-    ceiling       upper bound on the method's gain at the paper's latencies
-    is_calibrated whether the printed number set the prediction
+    against       the baseline's numbers of the same quantity, by kind
+    interval      of the measured number, 95 %
+    ceiling       upper bound on the method's gain at the paper's own latencies
+    is_calibrated whether its printed number set the prediction
     """
 
     label: str
@@ -34,12 +34,12 @@ class Point:
 
     @property
     def error(self) -> float | None:
-        """The prediction's relative difference from print; None if not comparable."""
+        """The relative difference of the prediction from print; None without one."""
         return relative_error(self.numbers) if not self.is_calibrated else None
 
     @property
     def error_of_baseline(self) -> float | None:
-        """The same difference for the baseline."""
+        """The same for the baseline."""
         return relative_error(self.against) if not self.against_is_calibrated else None
 
     def gain(self, kind: str) -> float | None:
@@ -50,7 +50,7 @@ class Point:
 
 
 def relative_error(numbers: Mapping[str, float]) -> float | None:
-    """The prediction's relative difference from print; None without both."""
+    """The prediction's difference from print, relative to it."""
     if not numbers.get("paper") or "virtual" not in numbers:
         return None
     return numbers["virtual"] / numbers["paper"] - 1
@@ -59,8 +59,8 @@ def relative_error(numbers: Mapping[str, float]) -> float | None:
 def points_of(result: TableResult) -> list[Point]:
     """The points of the main quantity.
 
-    If the table names no main quantity, the points are its cells, provided that there
-    are few and that our numbers can be compared with print.
+    If the table names no main quantity, the points are its cells, provided that they
+    are few and our numbers can be compared with print.
     """
     main = result.table.main
     if main is None:
@@ -128,7 +128,7 @@ def _point(
 
 
 def _points_of_cells(result: TableResult) -> list[Point]:
-    """The cells with at least two numbers in the table's unit; [] if too many."""
+    """The cells with two numbers in the table's unit; none if there are too many."""
     table = result.table
     scale = table.scale(table.unit)
     calibrated = calibrated_cells(result)
@@ -178,6 +178,6 @@ def measured_interval(
 
 
 def is_main_line(table: Table, line: LedgerLine) -> bool:
-    """Whether a line is the main number of its cell rather than a second one."""
+    """Whether a line is the main number of its cell, not a second one."""
     settings = table.settings_of(line.row, line.column)
     return bool(settings["metric"] == line.metric)

@@ -1,4 +1,4 @@
-"""Writes the pages of tables, of papers and of all reports as Markdown.
+"""The pages of tables, papers and all reports as Markdown, for a code host.
 
 The text is deterministic: changing one number changes one line.
 """
@@ -31,7 +31,7 @@ MARKS_IN_WORDS = "✓ holds; ✗ does not; ◇ the interval is too wide to say."
 
 
 def page_markdown(page: TablePage) -> str:
-    """A table's page, without the parts that repeat the table's file."""
+    """A table's page, without the parts that its file has in the same words."""
     folds = [fold for fold in page.folds if not fold.is_in_file]
     short = replace(page, folds=folds)
     parts = [opening_markdown(short), plot_markdown(short), rest_markdown(short)]
@@ -41,12 +41,12 @@ def page_markdown(page: TablePage) -> str:
 
 
 def opening_markdown(page: TablePage) -> str:
-    """The question, its answer, and a description of the table."""
+    """The question, its answer, and what the table shows."""
     return f"# {page.question}\n\n**{page.answer}**\n\n{page.title}. {page.opening}"
 
 
 def plot_markdown(page: TablePage) -> str:
-    """The dot plot as text; "" if it only shows all cells, as another table does."""
+    """The dot plot as text; omitted if it shows all cells, which a table has."""
     is_shown = page.plot is not None and page.plot.is_main
     return f"```text\n{as_text(page.plot)}\n```" if page.plot and is_shown else ""
 
@@ -81,7 +81,7 @@ def _fold(fold: Fold) -> str:
 
 
 def _pipes(table: PipeTable) -> str:
-    """A Markdown table with its caption; all columns but the first align right."""
+    """A Markdown table with its caption; only the first column is left-aligned."""
     rule = ["---", *["---:"] * (len(table.heads) - 1)]
     lines = [f"{table.caption}:", ""] if table.caption else []
     for cells in (table.heads, rule, *table.rows):
@@ -114,7 +114,7 @@ def paper_markdown(paper: Paper, results: Mapping[str, TableResult]) -> str:
 def index_markdown(
     papers: Iterable[tuple[Paper, Mapping[str, TableResult]]], further: Iterable[str]
 ) -> str:
-    """The index of all reports, with the answer for each paper's first table.
+    """The page of all reports, with the answer of each paper's first table.
 
     ``further``: lines about pages that belong to no paper.
     """

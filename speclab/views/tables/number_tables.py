@@ -1,6 +1,6 @@
-"""All numbers of a paper's table, in small tables that fit a page.
+"""All numbers of a table, in small tables that fit a page.
 
-Print and prediction share a small table, so that readers can compare them.
+Print and prediction share a table, since a reader compares them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MEANINGS = {
     "faster than with its paper's texts",
 }
 
-Texts = dict[tuple[str, str], str]  # the cells' texts by row and column
+Texts = dict[tuple[str, str], str]  # of cells, by row and column
 
 
 class PipeTable(NamedTuple):
-    """A table of texts with a ``caption`` above it."""
+    """A table of texts; ``caption`` is above it."""
 
     caption: str
     heads: list[str]
@@ -41,9 +41,9 @@ class PipeTable(NamedTuple):
 
 
 def tables_of_numbers(result: TableResult) -> list[PipeTable]:
-    """A table of print and prediction, then one for every other kind.
+    """Print and prediction side by side, and then every other kind.
 
-    Long tables are left out if there are no printed numbers to compare with.
+    A long table without printed numbers to compare with is left out.
     """
     table = result.table
     texts = {kind: _texts(table, result.lines, kind) for kind in KINDS}
@@ -65,7 +65,7 @@ def tables_of_numbers(result: TableResult) -> list[PipeTable]:
 def tables_of_others(
     result: TableResult, others: Iterable[LedgerLine]
 ) -> list[PipeTable]:
-    """Other machines' numbers, in a table for each machine and kind."""
+    """The numbers of other machines, in a table for each machine and kind."""
     by_source: dict[str, list[LedgerLine]] = {}
     for line in others:
         machine = line.setup.partition("@")[2].split("/")[0]
@@ -78,7 +78,7 @@ def tables_of_others(
 
 
 def _texts(table: Table, lines: Iterable[LedgerLine], kind: str) -> Texts:
-    """The texts of one kind's numbers, by row and column."""
+    """The numbers of one kind as texts, by row and column."""
     texts = {}
     for line in lines:
         is_cell = is_main_line(table, line) and "*" not in (line.row, line.column)
@@ -88,9 +88,9 @@ def _texts(table: Table, lines: Iterable[LedgerLine], kind: str) -> Texts:
 
 
 def tables_over_same_devices(result: TableResult) -> list[PipeTable]:
-    """Speed-ups over the same devices' best plain decoding.
+    """Speed-ups over the best that the same devices reach with plain decoding.
 
-    The tables have the main quantity, or all cells if the table names none.
+    For the main quantity, or for all cells if the table names none.
     """
     main = result.table.main
     tables = []
@@ -106,7 +106,7 @@ def tables_over_same_devices(result: TableResult) -> list[PipeTable]:
 
 
 def signs_in(tables: Iterable[PipeTable]) -> list[str]:
-    """The meanings of the signs in the tables' cells."""
+    """The meanings of the signs in the cells of the tables."""
     cells = " ".join(cell for table in tables for row in table.rows for cell in row)
     signs = {"c": "*c*", "†": "†", "‡": "‡", "¶": "¶"}
     return [MEANINGS[name] for name, sign in signs.items() if sign in cells]
@@ -114,7 +114,7 @@ def signs_in(tables: Iterable[PipeTable]) -> list[str]:
 
 # -- layout ----------------------------------------------------------------------------
 def tables_that_fit(table: Table, texts: Texts, caption: str) -> list[PipeTable]:
-    """Tables with rows and columns as printed, transposed or split if too wide."""
+    """Rows and columns as printed; transposed or split if there are too many."""
     rows = _in_order(table.row_labels, (row for row, _ in texts))
     columns = _in_order(table.column_labels, (column for _, column in texts))
     if not rows:
@@ -148,7 +148,7 @@ def _split(
 
 
 def _in_order(labels: Iterable[str], found: Iterable[str]) -> list[str]:
-    """The labels in ``found`` in the table's order, then unknown labels."""
+    """The labels in ``found``, in the table's order; unknown labels come last."""
     present = dict.fromkeys(found)
     known = [label for label in labels if label in present]
     return list(dict.fromkeys([*known, *present]))
@@ -156,7 +156,7 @@ def _in_order(labels: Iterable[str], found: Iterable[str]) -> list[str]:
 
 # -- cells -----------------------------------------------------------------------------
 def _write(table: Table, line: LedgerLine) -> str:
-    """A number with its signs and, if printed, the number in brackets."""
+    """A number with its signs, and for ours the difference from print."""
     if line.value is None:
         note = line.note.removeprefix("undefined; ")
         return next((r for r in REASONS_FOR_EMPTY if note.startswith(r)), DASH)
@@ -173,7 +173,7 @@ def _write(table: Table, line: LedgerLine) -> str:
 
 
 def decimals_of(table: Table, line: LedgerLine) -> int:
-    """The printed number of decimals; two for our ratios if print has none."""
+    """As many decimals as the print; two for our ratios if the print has none."""
     decimals: int = table.settings_of(line.row, line.column)["decimals"]
     is_whole = line.value is not None and line.value == round(line.value)
     if decimals or line.kind == "paper" or line.unit != "x" or is_whole:
@@ -182,7 +182,7 @@ def decimals_of(table: Table, line: LedgerLine) -> int:
 
 
 def _bracket(table: Table, line: LedgerLine) -> str:
-    """The printed number in brackets; "" if the cell has none."""
+    """The number that the cell shows in brackets; empty if it has none."""
     if table.beside is None:
         return ""
     for row, column, value in table.beside.cells:

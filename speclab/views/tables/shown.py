@@ -1,4 +1,4 @@
-"""Displays a table's page in a notebook: text, a figure, more text."""
+"""A table's page in a notebook: text, a figure, more text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLOTLY = "application/vnd.plotly.v1+json"
 
 
 class Shown:
-    """A part of a page: HTML or a figure for notebooks, and Markdown as its text."""
+    """Something to display: a form for notebooks, and Markdown as its text."""
 
     def __init__(self, markdown: str, figure: go.Figure | None = None):
         self.markdown = markdown
@@ -37,7 +37,7 @@ class Shown:
 
 
 class ShownTable:
-    """A table's page, with the chart that the table's file names, or a dot plot."""
+    """A table's page; its figure is the dot plot, or the chart that its file names."""
 
     def __init__(self, result: TableResult, page: TablePage):
         self.page = page
@@ -47,7 +47,7 @@ class ShownTable:
 
     @property
     def parts(self) -> list[Shown]:
-        """The parts that a notebook displays, from top to bottom."""
+        """What a notebook displays, from top to bottom."""
         parts = [Shown(opening_markdown(self.page))]
         if self.figure is not None:
             parts.append(Shown(plot_markdown(self.page), self.figure))

@@ -1,8 +1,8 @@
 """A paper's claims about a table, with verdicts by print, prediction and measurement.
 
-A cell has a mark and a number; notes below have the reasons. A number is not judged if
-we cannot refute it: for a speed on the paper's hardware, we state the prediction's
-difference in per cent, and do not compare it with our small models.
+A cell is a mark and a number; reasons are notes below. No number judges what it cannot
+refute: a speed on a paper's own hardware is compared with the prediction in per cent,
+and is not compared with small models.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .written import MINUS, write_percent
 MARKS = {"yes": "✓", "no": "✗", "open": "◇", "not judged": ""}
 NOT_RUN = "not run"
 COUNT = re.compile(r"\b(\d+) of (\d+)\b")
-SHORT = 3  # the longest list that is written out; a longer one becomes a range
+SHORT = 3  # up to this length a list is written out; a longer one as its range
 
-# Claims about the size of one number, which only the paper's hardware can confirm.
+# Claims about the size of one number, which only the paper's hardware can reach.
 OF_SIZE = ("ratio", "equal")
 
 
 class Statement(NamedTuple):
-    """A claim, and a short text for each kind of number; "" without a verdict."""
+    """A claim, and a short text for each kind of number; "" if it has no verdict."""
 
     text: str
     paper: str
@@ -37,7 +37,7 @@ class Statement(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether every verdict is a yes."""
+        """Whether no number refutes the claim or leaves it open."""
         cells = [cell for cell in self[1:] if cell]
         return all(cell.startswith(MARKS["yes"]) for cell in cells)
 
@@ -50,12 +50,12 @@ class Statements(NamedTuple):
 
 
 def is_own(claim: Claim) -> bool:
-    """Whether a claim is our check rather than the paper's claim."""
+    """Whether a claim is our check of the paper rather than the paper's own."""
     return claim.source.startswith(("audit", "ours"))
 
 
 def is_of_size(claim: Claim) -> bool:
-    """Whether a claim states the size of one number rather than a comparison."""
+    """Whether a claim gives the size of one number rather than a comparison."""
     return claim.kind in OF_SIZE
 
 
@@ -64,10 +64,9 @@ def statements_of(
     own: bool,
     verdicts: Iterable[VerdictLine] | None = None,
 ) -> Statements:
-    """The paper's judged claims, or our judged checks if ``own``.
+    """The judged claims of the paper, or our judged checks if ``own``.
 
-    ``verdicts`` replaces the table's verdicts, for example with those over the same
-    devices.
+    ``verdicts`` replace the table's, for example by verdicts over the same devices.
     """
     by_claim: dict[tuple[str, str], VerdictLine] = {}
     for verdict in result.claims if verdicts is None else verdicts:
@@ -95,13 +94,13 @@ def _merged(lines: Iterable[Statement]) -> list[Statement]:
         if len(same) == 1:
             merged += same
             continue
-        cells = [_counted([line[column] for line in same]) for column in range(1, 4)]
+        cells = [_counted([line[place] for line in same]) for place in range(1, 4)]
         merged.append(Statement(text, *cells))
     return merged
 
 
 def _counted(cells: list[str]) -> str:
-    """Combines several cells into one: "✓", or "✗ 1 of 4" with their note numbers."""
+    """Several cells as one: "✓", or "✗ 1 of 4" with their note numbers."""
     filled = [cell for cell in cells if cell]
     held = [cell for cell in filled if cell.startswith(MARKS["yes"])]
     if len(held) == len(filled):
@@ -111,7 +110,7 @@ def _counted(cells: list[str]) -> str:
 
 
 def _cell(claim: Claim, verdict: VerdictLine, notes: list[str]) -> str:
-    """A mark, a number, and the number of the note with the reason."""
+    """A mark, a number, and the number of the note that gives the reason."""
     value = _value(claim, verdict)
     if verdict.holds == "not judged":
         is_other = verdict.note == OTHER_HARDWARE
@@ -122,7 +121,7 @@ def _cell(claim: Claim, verdict: VerdictLine, notes: list[str]) -> str:
     if verdict.kind == "paper":
         text = mark
     elif is_of_size(claim) and verdict.holds != "yes":
-        text = value  # the difference is more informative than a mark
+        text = value  # its difference says more than a mark
     else:
         text = f"{mark} {value}".rstrip()
     reason = _reason(verdict)
@@ -134,7 +133,7 @@ def _cell(claim: Claim, verdict: VerdictLine, notes: list[str]) -> str:
 
 
 def _value(claim: Claim, verdict: VerdictLine) -> str:
-    """The short form of a finding: "5 of 6", "4.14 (−7 %)", "2.39 to 4.14"."""
+    """The finding in short: "5 of 6", "4.14 (−7 %)", "2.39 to 4.14"."""
     count = COUNT.search(verdict.value)
     if count:
         return count.group()
@@ -155,7 +154,7 @@ def _value(claim: Claim, verdict: VerdictLine) -> str:
 
 
 def _numbers(text: str) -> list[float]:
-    """The numbers in a verdict such as "1, 2" or "1 .. 2"; [] if it lists labels."""
+    """The numbers that a verdict lists, "1, 2" or "1 .. 2"; none if it lists labels."""
     try:
         return [float(part) for part in re.split(r", | \.\. ", text) if part]
     except ValueError:
@@ -168,7 +167,7 @@ def _short(number: float) -> str:
 
 
 def _reason(verdict: VerdictLine) -> str:
-    """The first reason against a yes, and the number of further reasons."""
+    """The first reason against a yes, and how many more there are."""
     if verdict.holds == "yes" or not verdict.note:
         return ""
     first, *more = verdict.note.removeprefix("not settled: ").split("; ")

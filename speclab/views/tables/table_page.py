@@ -1,7 +1,8 @@
-"""The contents of a table's page, decided once for both Markdown and HTML."""
+"""The page of one table, as data: what Markdown and HTML show, decided once."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,13 +28,15 @@ from .number_tables import (
 from .statements import MARKS, NOT_RUN, Statements, is_of_size, statements_of
 from .written import write_number
 
-MOST_STATEMENTS = 10  # visible at first; the others are folded
+ERRATA = "Errata in the paper"
+MOST_STATEMENTS = 10  # shown at once; the others are folded
+SEARCHED = re.compile("the fastest of [0-9]+ choices")  # in a line's note
 
 
 class Fold(NamedTuple):
-    """A folded part of the page: its title, then Markdown texts and tables in order.
+    """A folded part of the page: its title, and Markdown texts and tables in order.
 
-    ``is_in_file``: whether the table's TOML file contains the same text.
+    ``is_in_file``: whether the table's own file has the same text.
     """
 
     title: str
@@ -43,15 +46,16 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True)
 class TablePage:
-    """The contents of a page, from top to bottom.
+    """A page, from its first line to its last.
 
     question, answer   does the table reproduce? one or two sentences
     opening            what the table shows and claims
     plot               its main quantity; None if there is nothing to compare
     statements         the paper's claims, each with its verdicts
-    here               heading of the column with measured numbers
+    here               heading of the column of measured numbers
     why                the causes of the difference from print; None if not computed
-    before_you_cite    at most four caveats
+    largest_steps      the largest causes in the columns of ``why``, in words
+    before_you_cite    what to know first, four at most
     folds              everything else
     command, file      the command that makes the page, and the table's file
     """
@@ -76,9 +80,9 @@ def table_page(
     others: Iterable[LedgerLine] = (),
     ways: Mapping[str, Reconciled] | None = None,
 ) -> TablePage:
-    """The page of a table; ``others`` are ledger lines from other machines.
+    """The page of a table; ``others`` are ledger lines of other machines.
 
-    ``ways``: column -> the causes of the measurement's difference from print.
+    ``ways``: column -> why the measurement differs from print, cause by cause.
     """
     table = result.table
     others = [line for line in others if line.item == table.item]
@@ -188,7 +192,7 @@ def statements_table(statements: Statements, here: str, first: str) -> PipeTable
 
 
 def numbered(statements: Statements) -> list[str]:
-    """The notes for the cells, as one paragraph; [] without notes."""
+    """The notes that the cells refer to, as one paragraph; [] without notes."""
     cells = " ".join(cell for line in statements.lines for cell in line)
     notes = []
     for number, note in enumerate(statements.notes, 1):
@@ -209,7 +213,7 @@ def _more_statements(said: Statements, here: str) -> Fold:
 
 
 def tables_with_signs(tables: list[PipeTable]) -> list[str | PipeTable]:
-    """The tables, then a legend for the signs in their cells."""
+    """The tables, then a legend of the signs in their cells."""
     signs = signs_in(tables)
     return [*tables, *(["; ".join(signs)] if signs else [])]
 
@@ -256,7 +260,7 @@ def _over_same_devices(result: TableResult, here: str) -> list[str | PipeTable]:
 
 
 def _own_checks(result: TableResult, here: str) -> Fold:
-    """For our own table, our expectations; for a paper's table, failed checks."""
+    """Our expectations for our own table; for a paper's, the checks that fail."""
     checks = statements_of(result, own=True)
     lines = checks.lines
     title = "What we expected"
@@ -301,12 +305,12 @@ def _errata(errata: Iterable[Erratum]) -> list[str | PipeTable]:
 
 def _name_cell(row: str, column: str) -> str:
     """A cell as "row, column", with "all" for every row or column."""
-    labels = dict.fromkeys((row, column))  # one label if both are the same
+    labels = dict.fromkeys((row, column))  # once if both are the same
     return ", ".join("all" if label == "*" else label for label in labels)
 
 
 def _failures(errors: Mapping[str, str]) -> list[str | PipeTable]:
-    """A line per reason, with the cells that failed for it."""
+    """A line per reason, with the cells that failed for that reason."""
     lines = [
         f"- `{reason}`: {'; '.join(cells)}"
         for reason, cells in group_by_reason(errors).items()
@@ -315,7 +319,7 @@ def _failures(errors: Mapping[str, str]) -> list[str | PipeTable]:
 
 
 def group_by_reason(errors: Mapping[str, str]) -> dict[str, list[str]]:
-    """Inverts ``errors``, cell -> reason, into reason -> cells."""
+    """The cells of each reason, from ``errors``: cell -> reason."""
     cells_by_reason: dict[str, list[str]] = {}
     for cell, reason in errors.items():
         cells_by_reason.setdefault(reason, []).append(cell)

@@ -1,4 +1,4 @@
-"""Formats the numbers on tables' pages."""
+"""Numbers as the pages of tables write them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Sliders and dropdowns, each labelled with the value that it sets.
 
-This module knows no picture, and not how a value is used.
+This module knows neither pictures nor how a value is used.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def group_names(
 
 
 def group_starts(parts: tuple[Part, ...], layers: int, lp: int) -> list[float]:
-    """The seconds at which each group, that is its first attention, starts."""
+    """The start of each group, seconds, which is that of its first attention."""
     first_layers = {group[0] for group in group_layers(layers, lp)}
     starts = []
     for part in parts:

@@ -194,7 +194,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         return self._simulated_with(self.seed)
 
     def _simulated_with(self, seed: int, **others: Any) -> list[object]:
-        """The results for the current values, with one seed if the seed is free.
+        """The results for the current values, drawn with ``seed`` if it is free.
 
         ``others`` replaces current values.
         """

@@ -2,7 +2,7 @@
 
 A file is written once per checkpoint into speclib's cache, whole or not at all, so any
 number of workers may request it at the same time. It has weights but no tokenizer,
-since llama.cpp only gets token ids. This module knows no worker and no pair.
+since llama.cpp receives token ids only. This module knows no worker and no pair.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ except ImportError as error:
     ) from error
 
 FAMILY = "LlamaForCausalLM"
-VERSION = 2  # of the files that this module writes
+VERSION = 2  # the version of the files that this module writes
 UNQUANTISED = {"F32": torch.float32, "F16": torch.float16}
 
 
 def find_or_write(
     checkpoint: Checkpoint, shape: Sequence[int] | None, quantization: str
 ) -> Path:
-    """A checkpoint's GGUF file, found in the cache or written there.
+    """Returns a checkpoint's GGUF file; writes it to the cache if it is not there.
 
     shape: (layers, width, heads, ffn) to dilate it to; None: as trained.
 
@@ -108,7 +108,7 @@ def _quantise(source: Path, target: Path, quantization: str) -> None:
 
 
 def _check_architecture(model: str, config: PretrainedConfig) -> None:
-    """Raises BadValue, before loading it, for a network that cannot be exported."""
+    """Raises BadValue, before it is loaded, for a network that cannot be exported."""
     family = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[config.model_type]
     rotary = (getattr(config, "rope_parameters", None) or {}).get("rope_type")
     activation = getattr(config, "hidden_act", None)
@@ -122,7 +122,7 @@ def _check_architecture(model: str, config: PretrainedConfig) -> None:
 
 
 def _check_widths(model: str, sizes: Architecture, quantization: str) -> None:
-    """Raises BadValue for rows that do not divide into the format's blocks.
+    """Raises BadValue unless each row is a whole number of the format's blocks.
 
     llama.cpp would silently fall back to other formats, tensor by tensor.
     """
@@ -203,7 +203,7 @@ def _add_weights(
 def _neighbouring_pairs(weight: torch.Tensor, heads: int) -> torch.Tensor:
     """Reorders the rows of each head so that rotary pairs are neighbours.
 
-    transformers rotates a head's first half with its second, llama.cpp rotates
+    transformers rotates a head's first half with its second; llama.cpp rotates
     neighbours. A head of six rows, with pairs (a, A), (b, B), (c, C)::
 
         a b c A B C   ->   a A b B c C

@@ -1,7 +1,8 @@
 """Opens and describes GGUF files with llama.cpp.
 
-Prints nothing. Importing this module without the extra ``llamacpp`` raises an error
-that says how to install it. It knows no torch and no KV cache.
+llama.cpp's own messages are not printed. Importing this module without the extra
+``llamacpp`` raises an error that explains how to install it. This module knows no torch
+and no KV cache.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ api = llama_cpp  # its C functions, also for the other modules here
 
 ERROR = 4  # of ggml's log levels
 
-# g++ 12 removes the writes to the memory that ldtilecfg reads, so a llama.cpp that it
-# built with AMX crashes at its first quantised matrix. Weights that are not repacked
-# avoid that code.
+# g++ 12 removes the writes to the memory that ldtilecfg reads. A llama.cpp built by it
+# with AMX therefore crashes at the first quantised matrix. Weights that are not
+# repacked avoid that code.
 CAN_REPACK = b"AMX_INT8 = 1" not in api.llama_print_system_info()
 
 latest_errors: deque[str] = deque(maxlen=3)  # llama.cpp's messages on its last failure
@@ -39,7 +40,7 @@ latest_errors: deque[str] = deque(maxlen=3)  # llama.cpp's messages on its last 
 def _listen(level: int, text: bytes, _user_data: Any) -> None:
     """Receives llama.cpp's messages, which would otherwise go to standard error.
 
-    Errors become part of speclib's own; progress and warnings are dropped.
+    Errors become part of speclib's error messages; progress and warnings are dropped.
     """
     if level == ERROR:
         latest_errors.append(text.decode(errors="replace").strip())
@@ -51,12 +52,12 @@ api.llama_backend_init()
 
 
 class Card(NamedTuple):
-    """A GGUF's description of itself.
+    """The description in a GGUF file.
 
     model: its path. tokens: the tokens' texts, by id.
     context: the longest text that it was made for, in tokens.
-    quantization: its name in llama.cpp.
-    named_tokens: its unknown token and its end token, if it names them.
+    quantization: its format, as llama.cpp names it.
+    named_tokens: its unknown token and its end token, if it defines them.
     """
 
     model: str
@@ -67,7 +68,7 @@ class Card(NamedTuple):
 
     @property
     def vocab(self) -> int:
-        """How many tokens it can read and write."""
+        """The number of tokens that it can read and write."""
         return len(self.tokens)
 
     @property
@@ -117,7 +118,7 @@ def _has_cuttable_cache(model: Any) -> bool:
 
 
 def describe(path: str | Path) -> Card:
-    """The card of the GGUF ``path``; raises what ``open_model`` does."""
+    """Describes the GGUF ``path``; raises the same errors as ``open_model``."""
     model = open_model(path, vocab_only=True)
     try:
         _check_has_tokens(model, path)
@@ -137,7 +138,7 @@ def describe(path: str | Path) -> Card:
 
 
 def _check_has_tokens(model: Any, path: str | Path) -> None:
-    """Raises BadValue for a GGUF without a vocabulary, as ``export`` writes them."""
+    """Raises BadValue for a GGUF without a vocabulary, such as ``export`` writes."""
     vocab = api.llama_model_get_vocab(model)
     if api.llama_vocab_type(vocab) == api.LLAMA_VOCAB_TYPE_NONE:
         raise BadValue(
@@ -157,7 +158,7 @@ def _tokens(model: Any) -> tuple[str, ...]:
 
 
 def _named_tokens(model: Any) -> tuple[int, ...]:
-    """The ids of a model's unknown token and end token, if it names them."""
+    """The ids of a model's unknown token and end token, if it defines them."""
     tokens = []
     for name in ("unknown", "eos"):
         token = _metadata(model, f"tokenizer.ggml.{name}_token_id")
@@ -167,7 +168,7 @@ def _named_tokens(model: Any) -> tuple[int, ...]:
 
 
 def _metadata(model: Any, key: str) -> str:
-    """A value from the file's metadata; empty if missing."""
+    """Reads a value from the file's metadata; empty if missing."""
     buffer = ctypes.create_string_buffer(256)
     size = api.llama_model_meta_val_str(model, key.encode(), buffer, len(buffer))
     return buffer.value.decode() if size > 0 else ""

@@ -1,8 +1,8 @@
-"""Models in llama.cpp, behind the interface of HFModel: quantised drafts for CPUs.
+"""Models in llama.cpp, with the interface of HFModel: quantised drafts for CPUs.
 
 Several sequences share one KV cache, and one pass feeds all of them. They share the
 cells of a common prefix, so every path of a tree can be a sequence. The sequence with
-most in common with the next text stays::
+the longest prefix in common with the next text is kept::
 
     cells of the cache     t0 t1 t2 -+- a  b  c      sequence 0
                                      +- d -+- e      sequence 1
@@ -11,8 +11,8 @@ most in common with the next text stays::
     the next text          t0 t1 t2     d  e  x      sequence 1 is best: its d and e
                                                      stay, and only x is fed
 
-The model runs on the CPU, through llama.cpp's low-level calls: its own ``Llama.eval``
-keeps either all rows or none.
+The model runs on the CPU. It is called through llama.cpp's low-level functions, since
+``Llama.eval`` keeps either all rows or none.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SEQUENCES = 256  # the most that llama.cpp allows
 
 
 class Sequences(Prefix):
-    """The sequences in one cache, by llama.cpp's numbers.
+    """The sequences in one cache, under llama.cpp's numbers.
 
     tokens: the tokens of each sequence, by number.
     current: the number of the sequence in use, whose tokens are ``fed``.
@@ -64,11 +64,11 @@ class Sequences(Prefix):
         self.tokens[self.current] = tokens
 
     def keep(self, text: Sequence[int], last: int = 0) -> int:
-        """As in Prefix; switches to the sequence with most in common with ``text``."""
+        """As in Prefix; switches to the sequence that shares most with ``text``."""
         serving = {}
         for sequence in self.tokens:
             self.current = sequence
-            self.doubt(0)  # what was known concerns another sequence
+            self.doubt(0)  # what is known is about another sequence
             serving[sequence] = super().keep(text, last)
         self.doubt(0)
         self.current = max(serving, key=serving.__getitem__)
@@ -81,7 +81,7 @@ class Sequences(Prefix):
             del tokens[length:]
 
     def feed(self, slot: Slot) -> None:
-        """Notes that the token of ``slot`` was fed to its sequences."""
+        """Records that the token of ``slot`` was fed to its sequences."""
         for sequence in slot.sequences:
             self.tokens[sequence].append(slot.token)
         self.count += 1
@@ -100,7 +100,7 @@ class Sequences(Prefix):
 
 
 class Slot(NamedTuple):
-    """One token of a pass, and the sequences that share it; is its row wanted?"""
+    """One token of a pass, the sequences that share it; whether its row is wanted."""
 
     token: int
     position: int
@@ -138,7 +138,7 @@ class LlamaCpp(Model):
     def _open_context(self, model: Any, threads: int) -> Any:
         """Opens llama.cpp's context; frees ``model`` if memory is short."""
         params = api.llama_context_default_params()
-        params.n_ctx = max(self.context, SEQUENCES)  # fewer cells end the process
+        params.n_ctx = max(self.context, SEQUENCES)  # with fewer, llama.cpp aborts
         params.n_batch = BATCH
         params.n_ubatch = BATCH
         params.n_threads = threads
@@ -187,7 +187,7 @@ class LlamaCpp(Model):
         if not self._has_room(text, len(parents)):
             return super().tree(text, parents, sampler)
         start = len(text) - len(parents)
-        # Text that the cache lacks becomes a line of nodes before the tree.
+        # Text that is not cached becomes a line of nodes before the tree.
         line = start - self._keep_one_sequence(text[:start], 0)
         nodes = [*range(-1, line - 1), *(line + parent for parent in parents)]
         self.logits = self._feed_tree(text, nodes, wanted=len(parents) + 1)
@@ -205,19 +205,19 @@ class LlamaCpp(Model):
         return shaped(self.logits, sampler, text, parents)
 
     def _has_room(self, text: Sequence[int], paths: int) -> bool:
-        """Whether a tree with that number of new ``paths`` fits the cache."""
+        """Whether a tree that adds this number of ``paths`` fits into the cache."""
         sequences = len(self._sequences.tokens) + paths
         return len(text) <= self.context and sequences <= SEQUENCES
 
     def _feed_tree(
         self, text: Sequence[int], parents: Sequence[int], wanted: int
     ) -> Rows:
-        """Feeds the last ``wanted`` nodes of a tree; returns their logits.
+        """Feeds the last ``wanted`` nodes of a tree, and ancestors that are not cached.
 
-        They are [wanted, vocab]. text, parents: as in ``tree``; the cache has the text
-        before the tree. Ancestors that it lacks are fed too.
+        text, parents: as in ``tree``; the text before the tree is cached. Returns the
+        logits [wanted, vocab] of the wanted nodes.
         """
-        ways = paths(text, parents)
+        path_of = paths(text, parents)
         depth_of_node = depths(parents)
         start = len(text) - len(parents)
         free = self._sequences.free()
@@ -230,7 +230,7 @@ class LlamaCpp(Model):
                 sequences[node].append(next(free))
             if node not in sequences:
                 continue
-            if not is_wanted and self._branch_off(ways[node + 1], sequences[node]):
+            if not is_wanted and self._branch_off(path_of[node + 1], sequences[node]):
                 continue
             position = start + depth_of_node[node]
             token = text[start + node]
@@ -239,17 +239,17 @@ class LlamaCpp(Model):
         self._sequences.current = slots[0].sequences[0]
         return self._feed(slots[::-1])
 
-    def _branch_off(self, way: AnyText, numbers: Sequence[int]) -> bool:
-        """Starts sequences ``numbers`` with the cells of ``way``.
+    def _branch_off(self, path: AnyText, numbers: Sequence[int]) -> bool:
+        """Starts sequences ``numbers`` with the cells of ``path``.
 
         Drops the sequence that had them if it ends there. Returns False if no sequence
-        in the cache begins with ``way``.
+        in the cache begins with ``path``.
         """
-        source = self._sequences.holding(way)
+        source = self._sequences.holding(path)
         if source is None:
             return False
-        self._copy(source, numbers, len(way))
-        if len(self._sequences.tokens[source]) == len(way):
+        self._copy(source, numbers, len(path))
+        if len(self._sequences.tokens[source]) == len(path):
             self._drop(source)
         return True
 
@@ -305,9 +305,9 @@ class LlamaCpp(Model):
 
     # -- passes ------------------------------------------------------------------------
     def _keep_one_sequence(self, text: Sequence[int], last: int) -> int:
-        """Keeps only the sequence that has most in common with ``text``.
+        """Keeps only the sequence with the longest prefix in common with ``text``.
 
-        Cuts it to the common tokens, and returns how many they are.
+        Cuts it to that prefix, and returns the prefix's length.
         """
         if len(text) > self.context:
             raise BadValue(
@@ -322,7 +322,7 @@ class LlamaCpp(Model):
         return kept
 
     def _slots(self, sequence: int, tokens: Sequence[int], wanted: int) -> list[Slot]:
-        """Slots for a sequence's next ``tokens``; the last ``wanted`` need rows."""
+        """Makes slots for a sequence's ``tokens``; the last ``wanted`` need rows."""
         cached = len(self._sequences.tokens[sequence])
         first_wanted = len(tokens) - wanted
         slots = []
@@ -333,20 +333,20 @@ class LlamaCpp(Model):
         return slots
 
     def _feed(self, slots: Sequence[Slot]) -> Rows:
-        """Feeds tokens to their sequences; returns logits [rows wanted, vocab]."""
+        """Feeds tokens to their sequences; returns logits [wanted rows, vocab]."""
         logits = []
         try:
             for start in range(0, len(slots), BATCH):
                 logits.append(self._pass(slots[start : start + BATCH]))
         except Stopped:
-            raise  # between two passes: cache and prefix agree
+            raise  # it stopped between two passes, so cache and prefix agree
         except BaseException:
             self.reset()  # the cache's content is now unknown
             raise
         return np.concatenate(logits)
 
     def _pass(self, slots: Sequence[Slot]) -> Rows:
-        """One pass over at most BATCH tokens; returns logits [rows wanted, vocab]."""
+        """Feeds up to BATCH tokens in a pass; returns logits [wanted rows, vocab]."""
         if self.stopped():
             raise Stopped
         self._fill_batch(slots)

@@ -1,4 +1,4 @@
-"""One model run by several processes, or with several of its layers at once.
+"""One model run by several processes, or with several layers computed at once.
 
 ``ranks`` are the processes that together run one model. ``tensor_parallel`` cuts every
 layer among them, ``pipeline`` distributes whole layers, and ``replicas`` gives each

@@ -1,7 +1,7 @@
-"""Layer-parallel drafting: a draft that computes several layers' attentions at once.
+"""Layer-parallel drafting: a draft computes several layers' attentions at once.
 
 A forward pass is a chain of layers, and the chain's length makes a small draft slow. In
-a *fuzzy* pass the layers of a group share the input of the first. All their attentions
+a *fuzzy* pass the layers of a group share the first layer's input. All their attentions
 read h_1 at once, one per rank. Then the MLPs follow in order:
 
     h'_i    = h_i + attn_i(h_1)
@@ -47,7 +47,7 @@ from speclib.models.loading import Loading
 from speclib.models.weights import empty_network
 from speclib.operations.model import Stopped
 
-from .ranks import ALONE, Alone, Following, Leading, Ranked, Ranks, joined, leave_head
+from .ranks import ALONE, Alone, Following, Leading, Ranked, Ranks, drop_head, joined
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 def can_share_inputs(network: PreTrainedModel) -> bool:
     """Whether layers of ``network`` can share an input.
 
-    They can if the architecture is known, and its layers have one kind of attention.
+    They can if its architecture is supported and has only one kind of attention.
     """
     kinds = getattr(network.config, "layer_types", None) or ()
     return type(network).__name__ in FAMILIES and len(set(kinds)) < 2
@@ -94,25 +94,25 @@ def fuzzy(
         yield
     finally:
         for layer in changed:
-            del layer.forward  # uncovers the class's own
+            del layer.forward  # the class's own is visible again
 
 
 class LayerGroup:
-    """Consecutive layers whose attentions read the input of the first."""
+    """Consecutive layers whose attentions all read the first layer's input."""
 
     def __init__(self, layers: Sequence[Any], ranks: Ranks | Alone):
         self.layers = layers
         self.ranks = ranks
         self.attention_outputs: list[torch.Tensor] = []  # of the current pass
 
-    def forward_of(self, place: int) -> Callable[..., torch.Tensor]:
-        """The forward method for the layer at ``place`` in this group."""
-        layer = self.layers[place]
+    def forward_of(self, index: int) -> Callable[..., torch.Tensor]:
+        """The forward method for the layer at ``index`` in this group."""
+        layer = self.layers[index]
 
         def forward(hidden: torch.Tensor, **options: Any) -> torch.Tensor:
-            if place == 0:
+            if index == 0:
                 self.attention_outputs = self.attend(hidden, options)
-            hidden = hidden + self.attention_outputs[place]
+            hidden = hidden + self.attention_outputs[index]
             normed = layer.post_attention_layernorm(hidden)
             mlp_output: torch.Tensor = layer.mlp(normed)
             return hidden + mlp_output
@@ -122,7 +122,7 @@ class LayerGroup:
     def attend(
         self, hidden: torch.Tensor, options: dict[str, Any]
     ) -> list[torch.Tensor]:
-        """Each layer's attention output for ``hidden`` [1, T, D], in order.
+        """Computes each layer's attention output for ``hidden`` [1, T, D], in order.
 
         Rank i % size computes layer i. Five layers on two ranks::
 
@@ -141,8 +141,8 @@ class LayerGroup:
 
         outputs_of_ranks = self.ranks.gather(own_outputs)
         outputs = []
-        for place in range(len(self.layers)):
-            outputs.append(outputs_of_ranks[place % size][place // size])
+        for index in range(len(self.layers)):
+            outputs.append(outputs_of_ranks[index % size][index // size])
         return outputs
 
 
@@ -154,7 +154,7 @@ class Layered(Ranked):
     is exact.
 
     exact: how many of the first cached tokens have exact keys and values.
-    lp: how many layers share an input in fuzzy passes, at most.
+    lp: the most layers that share an input in a fuzzy pass.
     """
 
     def __init__(
@@ -181,12 +181,12 @@ class Layered(Ranked):
     def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
         """The context of one drafting operation, with up to ``lp`` layers in a group.
 
-        Calibrated, the first pass is exact and feeds every token without exact keys.
-        Later passes are fuzzy, and the cache drops their keys at the end, even for
-        tokens that will be accepted.
+        With ``calibrate``, the first pass is exact and feeds every token without exact
+        keys. Later passes are fuzzy, and the cache drops their keys at the end, even
+        for tokens that will be accepted.
 
-        Not calibrated, all passes are fuzzy, except over a text with nothing cached,
-        and their keys stay for the next uncalibrated operation.
+        Otherwise all passes are fuzzy, except over a text with nothing cached, and
+        their keys stay for the next uncalibrated operation.
 
         With ``lp`` = 1 all passes are exact. The cache of the text ``t`` and the
         drafted tokens ``d`` (E exact, F fuzzy)::
@@ -203,7 +203,7 @@ class Layered(Ranked):
 
     def begin(self, lp: int, calibrate: bool) -> None:
         """Begins a drafting operation."""
-        # What a rank has cached depends on lp, so another lp must not read it.
+        # What a rank has cached depends on lp; with another lp it must not be read.
         if calibrate or lp != self.lp:
             self.cut(self.exact)
         self.lp = lp
@@ -230,7 +230,7 @@ class Layered(Ranked):
         return super().tree(text, parents, sampler)
 
     def _forget_fuzzy_keys(self) -> None:
-        """Outside ``drafting`` only exact keys are read."""
+        """Cuts fuzzy keys, unless ``drafting``: other passes read exact keys only."""
         if not self._is_drafting and len(self.prefix.fed) > self.exact:
             self.cut(self.exact)
 
@@ -271,11 +271,11 @@ class LeadingDrafter(Leading):
 
 
 def load(loading: Loading) -> HFModel | Leading | Following:
-    """Builds this rank's part of a draft; without a rank, the whole on the first place.
+    """Builds this rank's part of a draft; without a rank, all of it on the first place.
 
-    A draft with ``spread`` left out uses all places, and is a plain HFModel if its
-    layers cannot share an input there. Any other draft with such layers raises BadValue
-    before its weights are read.
+    A draft without ``spread`` uses all its places, and is a plain HFModel if its layers
+    cannot share an input there. Any other draft with such layers raises BadValue before
+    its weights are read.
     """
     if loading.checkpoint.spec.spread == "blocks":
         built = network(loading)
@@ -292,5 +292,5 @@ def load(loading: Loading) -> HFModel | Leading | Following:
     else:
         number = loading.rank.number
     built = network(loading)
-    leave_head(built, number)
+    drop_head(built, number)
     return joined(Layered(built, loading.vocab), loading.rank, LeadingDrafter)

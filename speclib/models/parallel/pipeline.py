@@ -28,7 +28,7 @@ from speclib.models.loading import Loading
 from speclib.models.packed_linear import pack
 from speclib.models.weights import fill, open_weights
 
-from .ranks import Following, Leading, Ranked, joined, leave_head
+from .ranks import Following, Leading, Ranked, drop_head, joined
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -43,11 +43,11 @@ class Pipeline(Ranked):
     take_turns = True
 
     def __init__(self, network: PreTrainedModel, vocab: int, number: int, size: int):
-        self._leave_stage(network, number, size)
+        self._keep_stage(network, number, size)
         super().__init__(network, vocab)
 
-    def _leave_stage(self, network: PreTrainedModel, number: int, size: int) -> None:
-        """Removes all layers from the network but those of stage ``number``."""
+    def _keep_stage(self, network: PreTrainedModel, number: int, size: int) -> None:
+        """Removes all layers from the network except those of stage ``number``."""
         layers = decoder_layers(network)
         if len(layers) < size:
             raise BadValue(
@@ -61,7 +61,7 @@ class Pipeline(Ranked):
             next_stage = (index + 1) * size // len(layers)
             if next_stage != stage:
                 layers[index].register_forward_hook(HandOn(self, stage))
-        leave_head(network, number)
+        drop_head(network, number)
 
 
 class Elsewhere(nn.Module):

@@ -1,8 +1,8 @@
 """Ranks: the processes that together run one model, and how they exchange tensors.
 
 ``Alone`` is the only rank of a model in one process; ``Ranks`` use torch.distributed.
-The first rank leads. It performs the operations, and tells the others what to do to
-their caches. So the followers know no operation and draw no token::
+The first rank leads. It performs the operations, and tells the others which of the
+model's methods to call. So the followers know no operation and draw no token::
 
               the world
                   |   an operation; its result
@@ -15,9 +15,9 @@ their caches. So the followers know no operation and draw no token::
            |  during a pass: gather, sum    |      over torch.distributed, among all
            +---------- rank 0 --------------+
 
-No wait is endless. A rank whose process ended is noticed at once, and one that hangs
-after the ranks' ``patience``. A follower that waits for an order ends when the leader's
-pipe closes. This module does not know how a model is cut.
+No rank waits forever. A process that ended is detected at once, and one that hangs
+after the ranks' ``patience``. A follower that waits for an order exits when the
+leader's pipe closes. This module does not know how a model is cut.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from speclib.models.loading import THIS_MACHINE, Rank, RankLost
 from speclib.operations.model import Model, Stopped
 
 if TYPE_CHECKING:
-    # Public as torch.distributed.TCPStore, which mypy cannot tell: hence the ignores.
+    # Public as torch.distributed.TCPStore, which mypy does not see: hence the ignores.
     from torch._C._distributed_c10d import TCPStore
     from transformers import PreTrainedModel
 
-GRACE = 1.0  # seconds, at most, for ranks to report that they lost another
+GRACE = 1.0  # the most seconds in which ranks report that they lost another
 APART = "the ranks lost each other"  # the start of such a report
 
 
 class RanksApart(SpeclibError):
-    """A collective operation failed: some rank is gone, or hangs."""
+    """A collective operation failed: some rank has ended, or hangs."""
 
 
 # -- how ranks exchange tensors --------------------------------------------------------
@@ -62,15 +62,15 @@ class Alone:
     wait_on_device = False
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """The tensors of all ranks: only this one's."""
+        """Returns the tensors of all ranks: only this one's."""
         return [tensor]
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The sum over all ranks: this one's ``tensor``."""
+        """Returns the sum over all ranks: this one's ``tensor``."""
         return tensor
 
     def send(self, tensor: torch.Tensor, source: int) -> torch.Tensor:
-        """The tensor of rank ``source``: this one's ``tensor``."""
+        """Returns the tensor of rank ``source``: this one's ``tensor``."""
         return tensor
 
 
@@ -81,8 +81,8 @@ class Ranks:
     """One of several ranks, connected to the others.
 
     rank: this process among them.
-    store: where the ranks find each other.
-    device: where this rank's tensors are.
+    store: the store through which the ranks find each other.
+    device: the device that this rank's tensors are on.
     take_turns: one rank computes at a time, and the others wait for its output.
 
     The constructor ends with a first collective, a sum of zeros: NCCL takes seconds to
@@ -120,17 +120,17 @@ class Ranks:
         return self.backend == "nccl"
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """All ranks' tensors, in rank order; all have one shape."""
-        own = self._where_they_meet(tensor)
+        """Returns all ranks' tensors, which have one shape, in rank order."""
+        own = self._for_backend(tensor)
         tensors = [torch.empty_like(own) for _ in range(self.size)]
-        _meet(distributed.all_gather, tensors, own)
+        _run(distributed.all_gather, tensors, own)
         return [each.to(tensor.device) for each in tensors]
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
         """Changes ``tensor`` to the sum over all ranks, and returns it."""
-        own = self._where_they_meet(tensor)
-        _meet(distributed.all_reduce, own)
-        return _taken_back(own, tensor)
+        own = self._for_backend(tensor)
+        _run(distributed.all_reduce, own)
+        return _copied_back(own, tensor)
 
     def send(self, tensor: torch.Tensor, source: int) -> torch.Tensor:
         """Copies rank ``source``'s tensor into ``tensor``, and returns it.
@@ -138,23 +138,23 @@ class Ranks:
         Its shape is the same on every rank.
         """
         if self.rank == source or self.wait_on_device:
-            own = self._where_they_meet(tensor)
+            own = self._for_backend(tensor)
         else:
             own = torch.empty_like(tensor, device="cpu")  # does not wait for the GPU
-        _meet(distributed.broadcast, own, source)
-        return _taken_back(own, tensor)
+        _run(distributed.broadcast, own, source)
+        return _copied_back(own, tensor)
 
-    def _where_they_meet(self, tensor: torch.Tensor) -> torch.Tensor:
-        """``tensor`` in memory that the backend can read.
+    def _for_backend(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Copies ``tensor`` to memory that the backend can read, if necessary.
 
-        For gloo that is the CPU's, so that a waiting rank leaves its GPU to others;
-        torch documents only some of gloo's collectives between GPUs.
+        With gloo, that is the CPU's memory: a waiting rank then leaves its GPU to
+        others, and torch documents only some of gloo's collectives between GPUs.
         """
         return tensor if self.wait_on_device else tensor.cpu()
 
 
 def end_of_work_on(device: torch.device) -> Callable[[], bool]:
-    """Returns a check: has the GPU finished the work launched before this call?"""
+    """Returns a check whether the GPU has finished all work launched so far."""
     event = torch.cuda.Event()
     event.record(torch.cuda.current_stream(device))
     return event.query
@@ -171,22 +171,22 @@ def backend_between(devices: Sequence[str], take_turns: bool = False) -> str:
     """The torch.distributed backend for tensors between ranks on ``devices``.
 
     NCCL if each rank has its own GPU; it refuses two ranks on one GPU, and does not
-    support CPUs. Otherwise gloo, and also for ranks that ``take_turns``: with NCCL a
-    waiting rank would run a spinning kernel on its GPU for as long as the others'
-    turns, although another model is meant to compute there meanwhile.
+    support CPUs. Otherwise gloo, and also for ranks that ``take_turns``: during the
+    others' turns another model is meant to compute on a waiting rank's GPU, which NCCL
+    would occupy with a spinning kernel.
     """
     has_own_gpu = "cpu" not in devices and len(set(devices)) == len(devices)
     return "nccl" if has_own_gpu and not take_turns else "gloo"
 
 
-def _taken_back(result: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+def _copied_back(result: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
     """Copies ``result``, which may be on another device, into ``tensor``."""
     if result is not tensor:
         tensor.copy_(result)
     return tensor
 
 
-def _meet(collective: Callable[..., Any], *tensors: Any) -> None:
+def _run(collective: Callable[..., Any], *tensors: Any) -> None:
     """Calls a torch.distributed collective; raises RanksApart if it fails."""
     try:
         collective(*tensors)
@@ -198,18 +198,18 @@ def _meet(collective: Callable[..., Any], *tensors: Any) -> None:
 class Ranked(HFModel):
     """A model that several ranks can run, such as Layered or Tensors.
 
-    ``ranks``: the ranks that it has met. ``take_turns``: see Ranks.
+    ``ranks``: the ranks that it is connected to. ``take_turns``: see Ranks.
     """
 
     ranks: Ranks | Alone = ALONE
     take_turns = False
 
     def meet(self, rank: Rank, store: TCPStore) -> None:
-        """Meets the other ranks in ``store``."""
+        """Connects to the other ranks through ``store``."""
         self.ranks = Ranks(rank, store, self.network.device, self.take_turns)
 
 
-def leave_head(network: PreTrainedModel, number: int) -> None:
+def drop_head(network: PreTrainedModel, number: int) -> None:
     """Removes the LM head from all ranks but the first: followers draw no tokens."""
     if number != 0:
         network.set_output_embeddings(nn.Identity())
@@ -221,9 +221,9 @@ AnyRanked = TypeVar("AnyRanked", bound=Ranked)
 def joined(
     model: AnyRanked, rank: Rank | None, leading: type[Leading] | None = None
 ) -> AnyRanked | Leading | Following:
-    """Wraps ``model`` for this process's part in its device.
+    """Wraps ``model`` as leader or follower, according to ``rank``.
 
-    rank: this process among the device's; None: it is the only one.
+    rank: this process's rank in its device; None: it is the only process.
     leading: a subclass of Leading, for the first rank.
     """
     if rank is None:
@@ -236,7 +236,7 @@ def joined(
 
 
 class Following:
-    """``model`` on any rank but the first, which obeys its leader."""
+    """``model`` on any rank but the first; it obeys the leader."""
 
     def __init__(self, model: Ranked, rank: Rank):
         self.model = model
@@ -255,10 +255,10 @@ class Following:
             raise
 
     def _leave_group(self) -> None:
-        """Leaves the process group, or the others would keep waiting for this rank.
+        """Leaves the process group, so that the others stop waiting for this rank.
 
-        Stays in an NCCL group, because leaving it may itself wait for the others. There
-        the leader polls this rank's answer while it waits for its GPU.
+        It stays in an NCCL group, because leaving may itself wait for the others. With
+        NCCL, the leader polls this rank's answer while it waits for its own GPU.
         """
         if self.model.ranks.wait_on_device:
             return
@@ -266,7 +266,7 @@ class Following:
             distributed.destroy_process_group()
 
     def join(self, port: int) -> None:
-        """Meets the other ranks in the leader's store at ``port``."""
+        """Connects to the other ranks through the leader's store at ``port``."""
         store: TCPStore = distributed.TCPStore(  # type: ignore[attr-defined]
             THIS_MACHINE, port, is_master=False
         )
@@ -276,9 +276,9 @@ class Following:
 class Leading(Model):
     """``model`` on several ranks, with the interface of a model on one.
 
-    They are this rank and those behind ``rank.pipes``. ``stopped()`` is called before
-    each pass, not before each layer, because all ranks must compute the same layers.
-    After an error the ranks may be at different points, and cannot be used any more.
+    The followers are at the other ends of ``rank.pipes``. ``stopped()`` is called
+    before each pass, not before each layer, because all ranks must compute the same
+    layers. After an error the ranks may be in different states, and are unusable.
     """
 
     def __init__(self, model: Ranked, rank: Rank):
@@ -290,7 +290,7 @@ class Leading(Model):
         self._awaited = set(range(1, rank.size))  # ranks that have not answered yet
 
     def meet(self) -> None:
-        """Opens the store where the ranks find each other, and waits for them there.
+        """Opens the store in which the ranks find each other, and waits for them.
 
         Must be called before the first pass.
         """
@@ -301,7 +301,7 @@ class Leading(Model):
         self.model.meet(self.rank, store)
         if self.model.ranks.wait_on_device:
             device = self.model.network.device
-            self.model.when_launched = lambda: self.wait_beside_ranks(
+            self.model.when_launched = lambda: self.watch_ranks_until(
                 end_of_work_on(device)
             )
 
@@ -352,14 +352,14 @@ class Leading(Model):
         except RanksApart as error:
             raise self._explained(error) from error
 
-    def wait_beside_ranks(self, is_done: Callable[[], bool]) -> None:
+    def watch_ranks_until(self, is_done: Callable[[], bool]) -> None:
         """Waits until the device has computed a pass, and watches the ranks meanwhile.
 
         If a rank fails, NCCL lets the others' GPUs wait forever, and raises no error
         here. ``is_done()``: whether the device has finished.
 
-        Raises SpeclibError with the cause if a rank failed, and RankLost if one ended,
-        or after the ranks' patience.
+        Raises SpeclibError with the cause if a rank failed; RankLost if one ended, or
+        the ranks' patience has run out.
         """
         until = time.monotonic() + self.rank.patience
         while not is_done():
@@ -370,22 +370,22 @@ class Leading(Model):
                 raise RankLost(
                     f"the ranks' pass is {self.rank.patience:g} s late: one of them "
                     "hangs in a collective operation, without an error. If the "
-                    "hardware is slow, raise Processes(timeout=...); ranks wait half "
-                    "of it"
+                    "hardware is slow, increase Processes(timeout=...); ranks wait "
+                    "half as long"
                 )
 
     def _send(self, *order: Any, patience: float | None) -> None:
         """Sends an order to all followers, once they have obeyed the last one.
 
-        Raises SpeclibError with the cause if one of them failed, and RankLost if one
-        ended, or has not obeyed within ``patience`` seconds.
+        Raises SpeclibError with the cause if a follower failed; RankLost if one ended,
+        or has not obeyed within ``patience`` seconds.
         """
         for number, pipe in enumerate(self.rank.pipes, 1):
             if number in self._awaited:
                 if not pipe.poll(patience):
                     raise self._hung(number)
                 self._read_answer(number)
-            with suppress(ConnectionError):  # noticed when the answer is due
+            with suppress(ConnectionError):  # detected when the answer is due
                 pipe.send(order)
             self._awaited.add(number)
 
@@ -402,9 +402,9 @@ class Leading(Model):
             raise kind(f"{name} failed: {failure.cause}")
 
     def _explained(self, error: RanksApart) -> SpeclibError:
-        """The error that names the rank to blame for ``error``.
+        """Finds the rank that caused ``error``, and returns its error.
 
-        Every rank that lost another reports just that; the rank to blame has the cause.
+        Every rank that lost another reports only that; the rank to blame reports why.
         """
         until = time.monotonic() + min(GRACE, self.rank.patience / 2)
         reasons: list[SpeclibError] = []
@@ -424,8 +424,8 @@ class Leading(Model):
 
     def _hung(self, number: int) -> RankLost:
         return RankLost(
-            f"{self._name_of(number)} hung: it is {self.rank.patience:g} s late. If "
-            "the hardware is slow, raise Processes(timeout=...); ranks wait half of it"
+            f"{self._name_of(number)} hung: it is {self.rank.patience:g} s late. On "
+            "slow hardware, increase Processes(timeout=...); ranks wait half as long"
         )
 
     def _name_of(self, number: int) -> str:

@@ -7,9 +7,9 @@ last rank's device, the remaining passes run there, and the cache moves back::
                        \\              /
     rank 1               d4 d5 ------ .
 
-So a draft can share the devices of its target, a pipeline, and run wherever the target
-is idle. All ranks have the same ``prefix``. ``held`` says for how many of its first
-tokens each rank has keys and values.
+So a draft can share the devices of a pipelined target, and run on whichever is idle.
+All ranks have the same ``prefix``. ``held`` is how many of its first tokens each rank
+has cached.
 
 Source: PEARL, Appendix G.
 """
@@ -53,7 +53,7 @@ class Replica(Ranked):
     def _forward(
         self, tokens: Sequence[int], wanted: int, view: TreeView | None
     ) -> torch.Tensor:
-        """The logits [wanted, vocab], computed by the active rank."""
+        """Computes the logits [wanted, vocab] on the active rank."""
         if self.ranks.rank == self.active:
             logits = super()._forward(tokens, wanted, view).contiguous()
         else:

@@ -1,9 +1,9 @@
 """Tensor parallelism: each linear layer of a network is cut among ranks.
 
-transformers' own plan for the checkpoint's architecture says how a layer is cut:
+transformers' plan for the checkpoint's architecture specifies how each layer is cut:
 
 - "colwise": the layer's outputs are cut. A rank then computes only the attention of its
-  own heads, and holds no other keys and values.
+  own heads, and caches no other keys and values.
 - "rowwise": the layer's inputs are cut, and the ranks' outputs are summed. This happens
   twice in a layer, and these sums are the only messages.
 - the head's outputs are cut and gathered.
@@ -16,8 +16,9 @@ A layer on two ranks::
           +-> [ heads 2, 3 ] -> attn -> [ o, half ] --+
                    rank 1                                and the MLP likewise
 
-A width that does not divide by the number of ranks is padded with zeros. Five key and
-value heads on three ranks are 1 + 2 + 2 heads, and the first rank has one of zeros::
+A width that is not a multiple of the number of ranks is padded with zeros. Five key and
+value heads are split among three ranks as 1 + 2 + 2, and the first rank gets another
+head of zeros::
 
     rank 0   [ kv 0 | zeros ]      likewise the groups of query heads that read them,
     rank 1   [ kv 1 | kv 2  ]      the MLP's channels and the vocabulary's rows
@@ -27,19 +28,19 @@ All ranks then do the same work, and the result stays exact. A head of zeros rea
 zeros, a channel of zeros outputs zeros, and the next layer's weights for both are zero.
 Logits of padding are cut off before they are joined.
 
-transformers itself cuts checkpoints while it reads them, if widths divide. Here a
-network is cut before it has weights, so dilated networks can be cut too. Then a rank
-reads only its own slices (see ``models.weights``), and packs them. A rank never has
-more in memory than its share and one weight.
+transformers itself cuts checkpoints while it reads them, if no width needs padding.
+Here a network is cut before it has weights, so dilated networks can be cut too. Then a
+rank reads only its own slices (see ``models.weights``), and packs them. A rank never
+has more in memory than its share and one weight.
 
 Source: Shoeybi et al. 2019, "Megatron-LM"; in EasySpec the method "TP". Padding: PEARL,
 Appendix F, which proposes it without an experiment.
 Differences from Appendix F: we pad whole heads, not within a head, so that each query
-head stays with the keys and values that it reads. The padding is spread, at most one
-head, channel or row per rank; at the end of the matrix, as printed, 4 heads on 3 ranks
-would be 2 + 2 + 0. The width between layers is not cut, so norms see no padding, and no
-scaling factor has to ignore any. Padded columns are removed only from the logits: an
-MLP's are summed as zeros.
+head stays with the keys and values that it reads. The padding is spread over the ranks,
+at most one head, channel or row on each; with padding at the end of the matrix, as
+printed, 4 heads on 3 ranks would be 2 + 2 + 0. The width between layers is not cut, so
+norms see no padding, and no scaling factor has to ignore any. Padded columns are
+removed only from the logits: an MLP's are summed as zeros.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def load(loading: Loading) -> HFModel | Leading | Following:
 
 
 def _style(network: PreTrainedModel, name: str) -> str | None:
-    """The plan's style for a module; the plan writes ``*`` for any layer."""
+    """The plan's style for a module; in the plan, ``*`` means any layer."""
     plan = network.tp_plan or {}
     return plan.get(re.sub(r"\d+", "*", name))
 
@@ -145,10 +146,10 @@ def own_units(units: int, number: int, size: int) -> range:
 
 
 def _units(network: PreTrainedModel, name: str, width: int) -> int:
-    """Into how many pieces the ``width`` of the module ``name`` may be cut.
+    """The number of pieces into which the ``width`` of module ``name`` may be cut.
 
-    An attention is cut between its key and value heads, each together with the query
-    heads that read it. Anything else is cut anywhere.
+    Attention is cut between its key and value heads, each together with the query heads
+    that read it. Anything else may be cut anywhere.
     """
     if "attn" not in name:
         return width
@@ -176,10 +177,10 @@ def _check(network: PreTrainedModel, size: int) -> None:
 
 
 def _check_plan(network: PreTrainedModel) -> None:
-    """Raises BadValue for a network without a plan that says how to cut it.
+    """Raises BadValue for a network without a usable plan.
 
     The plan may have unknown styles, or cut nothing. And if a configuration does not
-    state the number of key and value heads, the cuts in an attention are unknown:
+    state the number of key and value heads, it is unknown where attention may be cut:
     GPT-NeoX, for example, has queries, keys and values in one matrix.
     """
     config = network.config.get_text_config(decoder=True)
@@ -193,7 +194,7 @@ def _check_plan(network: PreTrainedModel) -> None:
         )
     if getattr(config, "num_key_value_heads", None) is None:
         raise BadValue(
-            f"spread is 'tensors', but {named(network)} does not say between which "
+            f"spread is 'tensors', but {named(network)} does not state between which "
             f"heads its attention may be cut. {WAY_OUT}"
         )
 
@@ -205,7 +206,7 @@ def _cut(
     """Cuts ``linear`` to the share of rank ``number`` of ``size``; returns the shares.
 
     dimension: the dimension of its weight [out, in] to cut.
-    units: into how many pieces that may be cut.
+    units: the number of pieces into which it may be cut.
 
     If the ranks' outputs are summed, only the first rank keeps the bias.
     """
@@ -226,7 +227,7 @@ def _cut(
 
 
 def _padded(weight: torch.Tensor, share: Share, width: int) -> nn.Parameter:
-    """The ``share`` of ``weight``, zero-padded to ``width`` in the cut dimension."""
+    """Pads the ``share`` of ``weight`` with zeros to ``width`` in the cut dimension."""
     own_slice = weight[share.region]
     padding_shape = list(weight.shape)
     padding_shape[share.dimension] = width - own_slice.shape[share.dimension]

@@ -1,15 +1,16 @@
-"""What Ray runs on a node: the same worker as on a single machine.
+"""The code that Ray runs on a node: the same worker as on a single machine.
 
 An actor is one process. It is a whole device, or one of its ranks. Ray starts it,
-watches it and calls its methods; this module translates the calls into the messages
-that a worker knows. All ranks of a device are on one node. They communicate over
-connections that the first of them offers::
+watches it and calls its methods; this module translates the calls into a worker's
+messages. All ranks of a device are on one node. They communicate over connections that
+the first rank offers::
 
     controller ── Ray ── rank 0 ──┬── connection ── rank 1
                                   └── connection ── rank 2
 
 Operations are performed one after the other. The methods that stop an operation or
-read the clock are called meanwhile: they have their own concurrency group.
+read the clock can be called during an operation, because they have a separate
+concurrency group.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ COMPUTING = ("core", "data", "models", "operations", "worlds")
 
 @cache
 def fingerprint_of_code() -> str:
-    """A hash of the source of everything that takes part in a pass.
+    """Computes a hash of the source code that takes part in a pass.
 
     Two machines compare it to find out whether they run the same code.
     """
@@ -69,7 +70,7 @@ def fingerprint_of_code() -> str:
 
 
 class MeetingPoint(NamedTuple):
-    """Where the first rank of a device waits for the others."""
+    """The port on which the first rank of a device accepts the others, and its key."""
 
     port: int
     key: bytes
@@ -77,11 +78,11 @@ class MeetingPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Assignment:
-    """What an actor has to build: one device's model, or its part of it.
+    """The model that an actor has to build, or its rank's part of it.
 
     ``pair``: its places are as this actor sees them. ``number``: its rank, among
-    ``size`` ranks. ``code``: a hash of the controller's source. ``patience``: seconds
-    that ranks wait for each other.
+    ``size`` ranks. ``code``: a hash of the controller's source code. ``patience``: the
+    most seconds that ranks wait for each other.
     """
 
     pair: Pair
@@ -92,10 +93,10 @@ class Assignment:
     patience: float
 
     def build(self, pipes: tuple[Connection, ...] = ()) -> Callable[..., Any]:
-        """Builds the model; returns what answers (message, pipe).
+        """Builds the model; returns a callable that answers (message, pipe).
 
         ``pipes``: from the first rank to the others. Raises SpeclibError if this node
-        has another source of speclib.
+        has other source code of speclib.
         """
         if fingerprint_of_code() != self.code:
             raise SpeclibError(
@@ -115,7 +116,7 @@ class Actor:
     """One process of a device."""
 
     def __init__(self) -> None:
-        self._pipe, self._stops = Pipe()  # how a worker is told to stop
+        self._pipe, self._stops = Pipe()  # carries STOP to the worker
         self._lock = threading.Lock()
         self._performed = 0  # the number of the current operation; 0: none
         self._unwanted = 0  # operations up to this number are no longer wanted
@@ -135,7 +136,7 @@ class Actor:
             answer_messages(pipe, assignment.build)
 
     def _accept_followers(self, count: int) -> tuple[Connection, ...]:
-        """The connections to the other ranks, in the order of their numbers."""
+        """Accepts the other ranks; returns the connections in the order of ranks."""
         pipe_of_rank = {}
         for _ in range(count):
             pipe = self._listener.accept()
@@ -159,12 +160,12 @@ class Actor:
         return str(ray.get_runtime_context().get_node_id())
 
     def perform(self, number: int, question: Question) -> Reply | Failure:
-        """The reply to a question; ``number``: from 1."""
+        """Performs the operation in a question; ``number``: the question's, from 1."""
         with self._lock:
-            while self._pipe.poll():  # it came too late for the last operation
+            while self._pipe.poll():  # STOP came too late for the last operation
                 self._pipe.recv()
             self._performed = number
-            if number <= self._unwanted:  # it overtook the question
+            if number <= self._unwanted:  # the call to stop overtook the question
                 self._stops.send(STOP)
 
         reply: Reply | Failure = attempt(self._answer, question, self._pipe)
@@ -176,7 +177,7 @@ class Actor:
     # -- during operations -------------------------------------------------------------
     @ray.method(concurrency_group=ASIDE)
     def stop(self, number: int) -> None:
-        """Says that the operation ``number`` is no longer wanted."""
+        """Stops the operation ``number``, which is no longer wanted."""
         with self._lock:
             self._unwanted = number
             if self._performed == number:
@@ -189,5 +190,5 @@ class Actor:
 
     @ray.method(concurrency_group=ASIDE)
     def clock(self) -> float:
-        """The monotonic clock of this machine, in seconds."""
+        """Reads the monotonic clock of this machine, in seconds."""
         return time.perf_counter()

@@ -1,4 +1,4 @@
-"""Clocks of several machines on one axis.
+"""Puts the clocks of several machines on one axis.
 
 A monotonic clock counts from the start of its machine, so the clocks of two machines
 may differ by any amount. A round trip measures it: the other clock is read between our
@@ -21,11 +21,11 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-DRIFT = 1e-4  # seconds per second, at most, between two machines' quartzes
+DRIFT = 1e-4  # seconds per second, at most, between two machines' clocks
 
 
 class Reading(NamedTuple):
-    """How far another clock is ahead of ours.
+    """A reading of how far another clock is ahead of ours.
 
     ``offset``: seconds. ``error``: how far off it may be, either way, when it was read.
     ``taken``: when it was read, by our clock.
@@ -36,14 +36,14 @@ class Reading(NamedTuple):
     taken: float
 
     def error_at(self, now: float) -> float:
-        """How far off it may be at ``now``."""
+        """The most seconds that the reading may be off at ``now``."""
         return self.error + DRIFT * (now - self.taken)
 
 
 def read(
     other: Callable[[], float], now: Callable[[], float] = time.perf_counter
 ) -> Reading:
-    """One round trip; ``other()`` reads the other clock, ``now()`` ours."""
+    """Makes one round trip; ``other()`` reads the other clock, ``now()`` ours."""
     before = now()
     reading = other()
     after = now()

@@ -3,9 +3,9 @@
 Ray places the actors, starts them and reports when one is lost. An actor does the same
 as a worker process on one machine (see ``actor``).
 
-Greedy rows are sent as their tokens, others whole. The times in a trace are the
-devices' own readings, converted to the controller's clock (see ``clocks``). Its
-``clock_error`` says how far off they may be.
+Greedy rows are sent as their tokens, other rows whole. The times in a trace are the
+devices' own readings, converted to the controller's clock (see ``clocks``). The trace's
+``clock_error`` states how far off they may be.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ REMOTE_ACTOR: Any = ray.remote(  # type: ignore[call-overload]
     concurrency_groups={ASIDE: 1}, max_restarts=0
 )(Actor)
 
-PLACED = "CREATED"  # Ray's state of a group that has its places
+PLACED = "CREATED"  # Ray's state of a group that has its resources
 
 # Round trips to read a new device's clock; before each request there is one more.
 TRIPS_AT_FIRST = 8
-# Seconds for an actor to read its clock, or to say why another one has ended.
+# Seconds for an actor to read its clock, or to report why another one has ended.
 PATIENCE = 0.5
 
 
 class ActorWorker:
     """The actors of one device, all on one node; the first one answers for all.
 
-    ``needs``: what each actor needs of the node. ``assignments``: what each builds.
+    ``needs``: the resources that each actor needs. ``assignments``: what each builds.
     """
 
     def __init__(self, needs: Sequence[Resources], assignments: Sequence[Assignment]):
@@ -65,8 +65,8 @@ class ActorWorker:
         self._actors: list[Any] = []
         bundles = [{"CPU": own.cpus, "GPU": own.gpus} for own in needs]
         self._group = placement_group(bundles, "STRICT_PACK")
-        # Gives its places back however this worker ends, even by an interrupt.
-        self._give_back = weakref.finalize(self, give_back, self._group, self._actors)
+        # Releases the resources however this worker ends, even by an interrupt.
+        self._release = weakref.finalize(self, release, self._group, self._actors)
 
         for number, bundle in enumerate(needs):
             strategy = PlacementGroupSchedulingStrategy(
@@ -89,31 +89,31 @@ class ActorWorker:
 
     @property
     def signs(self) -> list[Any]:
-        """What becomes ready when it answers, or when one of its actors has ended."""
+        """Objects that are ready when it answers, or when one of its actors ends."""
         return [self._answer, *self._serving]
 
     def ask(self, question: Question) -> None:
-        """Sends it an operation. If it is gone, ``receive`` raises DeviceLost."""
+        """Sends an operation. If the worker ended, ``receive`` raises DeviceLost."""
         self._asked += 1
         self._answer = self._first.perform.remote(self._asked, question)
 
     def interrupt(self) -> None:
-        """Tells it that the current operation is no longer wanted."""
+        """Tells the worker that the current operation is no longer wanted."""
         self._first.stop.remote(self._asked)
 
     def receive(self, timeout: float, setting: str = "timeout") -> Any:
-        """Its next message.
+        """Waits for its next message.
 
-        Raises DeviceLost with the cause if none can come any more, or none came in
-        ``timeout`` seconds (the argument called ``setting``). The actors have then
-        ended.
+        Raises DeviceLost with the cause if none can arrive any more, or none arrives
+        within ``timeout`` seconds. The actors have then ended. ``setting``: the
+        argument that sets the timeout.
         """
         until = time.monotonic() + timeout
         try:
             ready, _ = ray.wait(self.signs, timeout=timeout)
             if ready and self._answer not in ready:
                 ray.get(ready)  # raises if a follower failed
-                # It ended normally: the first rank will say why.
+                # It ended normally: the first rank will report why.
                 still = max(PATIENCE, until - time.monotonic())
                 ready, _ = ray.wait([self._answer], timeout=still)
             if ready:
@@ -132,32 +132,32 @@ class ActorWorker:
                 f"what it needs, or Ray is slow. Wait, or give a larger {setting}"
             )
         return (
-            f"no answer in {timeout:g} s; it was stopped. Slow hardware or network: "
-            f"give a larger {setting}"
+            f"no answer in {timeout:g} s; it was stopped. If the hardware or network "
+            f"is slow, give a larger {setting}"
         )
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The IDs of its processes on their node. Raises RayError if one is gone."""
+        """The IDs of its processes on their node. Raises RayError if one has ended."""
         return tuple(ray.get([actor.pid.remote() for actor in self._actors]))
 
     def read_clock(self) -> Reading:
-        """How far its clock is ahead of ours. Raises RayError if it does not answer."""
+        """Reads its clock, relative to ours. Raises RayError if it does not answer."""
         return clocks.read(
             lambda: float(ray.get(self._first.clock.remote(), timeout=PATIENCE))
         )
 
     def let_go(self) -> None:
-        """Ends its actors, and gives their places back."""
-        self._give_back()
+        """Ends its actors, and releases their resources."""
+        self._release()
 
     def stop(self, patience: float = 0.0) -> None:
-        """The same: Ray ends actors at once."""
+        """As ``let_go``, since Ray ends actors at once."""
         self.let_go()
 
 
-def give_back(group: Any, actors: list[Any]) -> None:
-    """Ends actors, and gives their places back, if the cluster is still there."""
+def release(group: Any, actors: list[Any]) -> None:
+    """Ends actors, and releases their resources, if the cluster is still connected."""
     if not ray.is_initialized():
         return  # Ray has ended them with the connection
     with contextlib.suppress(RayError, ValueError):
@@ -186,7 +186,7 @@ class Cluster(RealDevices[ActorWorker]):
         super().__init__(pair, **settings)
 
     def _prepare(self) -> None:
-        """Refuses a missing cluster, one that is too small, and shared devices."""
+        """Raises BadValue for a missing or too small cluster, or shared devices."""
         if self.emulate is not None and self.emulate.shared is not None:
             raise BadValue(
                 f"draft and target of pair {self.pair.name!r} share devices, which is "
@@ -202,7 +202,7 @@ class Cluster(RealDevices[ActorWorker]):
 
     # -- workers -----------------------------------------------------------------------
     def _needs_now(self) -> dict[str, tuple[Resources, ...]]:
-        """What each device needs, the largest first, if the present nodes have it."""
+        """The resources of each device, the largest first; see ``nodes.needs_of``."""
         devices = [(d.name, d.role, d.index) for d in self.devices.values()]
         is_emulated = self.emulate is not None
         return nodes.needs_of(self.pair, self._place, devices, is_emulated)
@@ -236,7 +236,7 @@ class Cluster(RealDevices[ActorWorker]):
         node = nodes.names().get(answer, answer)
         worker = self._workers[name]
         worker.node = self._node_of[name] = node
-        self._clock_of.pop(name, None)  # perhaps of another node
+        self._clock_of.pop(name, None)  # it may be another node's
         for _ in range(TRIPS_AT_FIRST):
             self._read_clock(name)
         if name not in self._clock_of:
@@ -258,7 +258,7 @@ class Cluster(RealDevices[ActorWorker]):
     # -- the clock ---------------------------------------------------------------------
     @property
     def clocks(self) -> dict[str, Reading]:
-        """How far each device's clock is ahead of ours, by the best reading."""
+        """The best reading of each device's clock, relative to ours."""
         return dict(self._clock_of)
 
     def _zero(self) -> None:
@@ -276,8 +276,11 @@ class Cluster(RealDevices[ActorWorker]):
             self._clock_of[name] = clocks.surer(self._clock_of.get(name), new)
 
     def _times_of(self, reply: Reply, future: AnyFuture) -> tuple[float, float]:
-        """By our clock. An operation cannot begin before its question is sent, or end
-        after its answer is received: this corrects such errors of the clocks."""
+        """The start and end of an operation, by our clock.
+
+        An operation cannot begin before its question is sent, or end after its answer
+        is received: clock errors that imply this are corrected.
+        """
         assert future.sent is not None
         assert future.received is not None
         ahead = self._clock_of[future.device].offset
@@ -290,7 +293,7 @@ class Cluster(RealDevices[ActorWorker]):
 
     @property
     def drafts_per_target_pass(self) -> float:
-        # A message takes half of a round trip, which is how far off a reading may be.
+        # A message takes half a round trip, which is how far off a reading may be.
         draft, target = self._clock_of["draft"], self._clock_of["target"]
         latency = self.emulate
         if latency is None:
@@ -298,7 +301,7 @@ class Cluster(RealDevices[ActorWorker]):
         return latency.over_network(draft.error, target.error).drafts_per_target_pass()
 
     def _facts(self) -> dict[str, Any]:
-        """The node of each device, and how far off its times may be."""
+        """The node of each device, and the largest error of its times."""
         now = self._origin + self.now
         errors = {name: clock.error_at(now) for name, clock in self._clock_of.items()}
         return {"nodes": dict(self._node_of), "clock_error": errors}

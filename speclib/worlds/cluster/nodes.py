@@ -1,8 +1,8 @@
-"""The nodes of a Ray cluster: how to join it, and whether a pair fits it.
+"""Joins a Ray cluster, and checks whether a pair fits onto its nodes.
 
-A device's places in the pair file say what it needs: for ``core:N`` or ``cpu`` as many
-CPUs as the pair has threads, and for ``cuda:N`` one GPU. Ray decides which node it
-gets, and which of the node's GPUs.
+A device's places in the pair file determine what it needs: for ``core:N`` or ``cpu`` as
+many CPUs as the pair has threads, and for ``cuda:N`` one GPU. Ray decides which node
+the device gets, and which of the node's GPUs.
 """
 
 from __future__ import annotations
@@ -114,8 +114,10 @@ def names() -> dict[str, str]:
 
 # -- what a device needs ---------------------------------------------------------------
 class Resources(NamedTuple):
-    """What a process needs or a node has. GPUs come first because they are rarer: the
-    larger of two is the one with more GPUs."""
+    """The CPUs and GPUs that a process needs or a node has.
+
+    GPUs come first, because they are rarer: the larger of two has more GPUs.
+    """
 
     gpus: float = 0.0
     cpus: float = 0.0
@@ -130,7 +132,7 @@ class Resources(NamedTuple):
         return self.gpus >= wanted.gpus and self.cpus >= wanted.cpus
 
     def without(self, taken: Resources) -> Resources:
-        """What is left after ``taken``."""
+        """The rest after ``taken`` is subtracted."""
         return Resources(self.gpus - taken.gpus, self.cpus - taken.cpus)
 
     def __str__(self) -> str:
@@ -144,13 +146,13 @@ def needs_of(
     devices: Sequence[tuple[str, Role, int]],
     is_emulated: bool,
 ) -> dict[str, tuple[Resources, ...]]:
-    """What the processes of every device need, the largest device first.
+    """The resources of every device's processes, the largest device first.
 
     ``devices``: name, role and index of each. An emulated device is one process and
     needs no GPU. All processes of a device are on one node.
 
     Raises BadValue if no node has the CPUs or GPUs that a device needs in addition to
-    the larger ones, whether or not something else is using them.
+    the larger devices. Whether something else is using them does not matter.
     """
     needs: dict[str, tuple[Resources, ...]] = {}
     for name, role, index in devices:
@@ -223,7 +225,7 @@ def _places(place: Place, role: Role, index: int) -> tuple[str, ...]:
 
 
 def place_in_cluster(pair: Pair) -> Place:
-    """Where ``pair`` is computed: the first alternative with enough GPUs here."""
+    """The place of ``pair``: its first alternative with enough GPUs in the cluster."""
     gpus = int(ray.cluster_resources().get("GPU", 0))
     return pair.place.on_machine_with(gpus)
 
@@ -253,7 +255,7 @@ def as_seen_by_actor(
 
 
 def check_places(pair: Pair, place: Place) -> None:
-    """Raises BadValue if draft and target share GPUs: here each has its own."""
+    """Raises BadValue if draft and target share GPUs: in a cluster they cannot."""
     shared = sorted(
         name for name in {*place.draft} & {*place.target} if name.startswith("cuda")
     )

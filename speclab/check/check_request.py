@@ -1,23 +1,18 @@
-"""A question to ``check``: a rule, its shape, and the cases to try it on."""
+"""A request to ``check``: a rule, its shape, and the cases to try it on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, wraps
-from inspect import (
-    Parameter,
-    isasyncgenfunction,
-    iscoroutinefunction,
-    signature,
-)
+from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, signature
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from speclab.check.calls import NO_COROUTINE, call_of
 from speclab.check.candidates import GREEDY_POSITIONS, POSITIONS
-from speclab.check.case import CHOICES, Array, DrawnWhenAsked, Rule
+from speclab.check.case import CHOICES, Array, DrawnOnDemand, Rule
 from speclab.check.line import (
     CASES,
     GREEDY_CASES,
@@ -34,19 +29,16 @@ from speclib.errors import BadCall, BadValue
 
 SHAPES = ("line", "tree", "candidates", "method")
 ARGUMENTS = {"line": 4, "tree": 5, "candidates": 4}  # the last one is the coin
-Q_AND_P = {
-    "line": (1, 2),
-    "tree": (2, 3),
-    "candidates": (1, 2),
-}  # positions of these arguments
-MOST_OUTCOMES = 20_000  # that we enumerate in a case that the caller asked for
+# The positions of q and p among the arguments.
+Q_AND_P = {"line": (1, 2), "tree": (2, 3), "candidates": (1, 2)}
+MOST_OUTCOMES = 20_000  # enumerated in a case with the caller's gamma or vocab
 MOST_GAMMA = 256  # beyond this a check takes too long
 MOST_VOCAB = 300_000  # above the largest vocabularies of published models
 COIN = "coin"
 END = "end"  # the argument for the token that ends a text, if a rule takes it
 
 
-class Asked(NamedTuple):
+class CheckRequest(NamedTuple):
     """A rule to check, and how to check it."""
 
     rule: Rule
@@ -64,7 +56,7 @@ class Asked(NamedTuple):
     def walk(self, case: Any, end: int | None = None) -> dict[Any, float]:
         """The distribution of what the rule returns in a case, over every outcome.
 
-        Raises NotRepeatable if the rule differs from one call to the next.
+        Raises NotRepeatable if the rule behaves differently from call to call.
         """
         distribution: dict[Any, float] = case.distribution(self.called(end), self.array)
         return distribution
@@ -72,7 +64,7 @@ class Asked(NamedTuple):
     def called(self, end: int | None = None) -> Rule:
         """The rule, callable with a coin and without an end token.
 
-        ``end``: the end token that a rule with this argument is given; None: none.
+        ``end``: the token passed to a rule that takes an end token.
         """
         rule = self.rule
         takes_coin, takes_end = _takes_coin(rule, self.shape), _takes_end(rule)
@@ -86,8 +78,8 @@ class Asked(NamedTuple):
 
         return run
 
-    def told_other_q(self, change: Callable[[Any], Any]) -> Rule:
-        """The rule, called with the rows of q that ``change`` makes."""
+    def with_changed_q(self, change: Callable[[Any], Any]) -> Rule:
+        """The rule, called with rows of q that ``change`` has changed."""
         rule = self.called()
 
         @wraps(rule)
@@ -189,15 +181,15 @@ def require_order(rule: Rule, shape: str) -> None:
     q_place, p_place = Q_AND_P[shape]
     if len(names) <= p_place:
         return
-    if _whose(names[q_place]) == "p" or _whose(names[p_place]) == "q":
+    if _rows_named(names[q_place]) == "p" or _rows_named(names[p_place]) == "q":
         raise BadValue(
             f"the rule takes ({', '.join(names)}), and check passes q before p: the "
             "draft's rows, then the target's"
         )
 
 
-def _whose(name: str) -> str:
-    """Which rows an argument's name announces: "q", "p", or "" for neither."""
+def _rows_named(name: str) -> str:
+    """Which rows an argument's name suggests: "q", "p", or "" for neither."""
     words = name.lower().split("_")
     for whose, kinds in (("q", ("draft", "assistant")), ("p", ("target",))):
         if any(kind in name.lower() for kind in kinds):
@@ -218,7 +210,7 @@ def shape_of(rule: Rule) -> str:
         return "line"
     raise BadValue(
         f"a rule with the arguments ({', '.join(names)}) fits no shape: write "
-        "rule(drafted, q, p, coin), or name one of " + ", ".join(SHAPES)
+        "rule(drafted, q, p, coin), or give one of " + ", ".join(SHAPES)
     )
 
 
@@ -228,16 +220,15 @@ def arguments_of(rule: Rule) -> list[str]:
         arguments = signature(rule).parameters.values()
     except (TypeError, ValueError):
         raise BadValue(
-            f"the arguments of {as_shown(rule)} are not known: name its shape, one of "
+            f"the arguments of {as_shown(rule)} are unknown: give its shape, one of "
             + ", ".join(SHAPES)
         ) from None
     positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     given = [each for each in arguments if each.kind in positional]
     names = [each.name for each in given if each.default is Parameter.empty]
     after = given[len(names) : len(names) + 1]
-    if [each.name for each in after] == [
-        COIN
-    ]:  # check passes it although it has a default
+    # A coin is passed even if it has a default.
+    if [each.name for each in after] == [COIN]:
         names.append(COIN)
     return [name for name in names if name != END]
 
@@ -275,7 +266,7 @@ def cases_of(
 
 
 def chosen(cases: Sequence[Any], choice: str, **changes: Any) -> list[Any]:
-    """The cases, with drafts chosen as ``choice`` says."""
+    """The cases, with drafts chosen by ``choice``."""
     return [replace(case, choice=choice, **changes) for case in cases]
 
 
@@ -288,5 +279,5 @@ def _lines(gamma: int | None, vocab: int | None, choice: str) -> Sequence[LineCa
     # Each possible draft can be rejected at any position, and replaced by any token.
     if vocab ** (gamma + 1) * (gamma + 1) <= MOST_OUTCOMES:
         return [random_line(name, vocab, gamma, seed) for seed in (1, 2)]
-    draft, target = DrawnWhenAsked(vocab, seed=1), DrawnWhenAsked(vocab, seed=2)
+    draft, target = DrawnOnDemand(vocab, seed=1), DrawnOnDemand(vocab, seed=2)
     return [LineCase(name, draft, target, gamma)]
