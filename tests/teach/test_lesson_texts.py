@@ -65,7 +65,7 @@ def test_the_round_that_is_shown_first_is_the_one_that_the_text_speaks_of(runs):
 
 
 def test_the_step_of_the_caches_that_is_shown_first_is_the_one_of_the_text(runs):
-    text = flowing(source_of(cell_with("20", "only the draft model loses places. Why")))
+    text = flowing(source_of(cell_with("20", "only the draft model loses slots. Why")))
     view = speclab.kv_ribbon(runs[2])
     assert f"Step {view.live.step} is shown first" in text
 
