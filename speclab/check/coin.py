@@ -221,7 +221,7 @@ def _number(value: object) -> float:
     if isnan(number):
         raise BadCall(
             "a coin meets NaN: does a row or a probability come from 0 / 0? (The "
-            "residual does if p and q are equal.)"
+            "residual does if p and q are equal. Are both for the same position?)"
         )
     return number
 

@@ -52,8 +52,8 @@ def method_repeating(step: Step) -> Method:
                 )
             if world.text == before:
                 raise Failed(
-                    "One of your rounds commits nothing, although every pass of the "
-                    "target model adds at least one token."
+                    "One of your rounds commits nothing, but each target pass adds "
+                    "at least one token. Does `score` get the window's tokens, too?"
                 )
 
     return method

@@ -65,7 +65,7 @@ def test_the_round_shown_first_is_the_one_in_the_text(runs):
 
 
 def test_the_step_of_the_caches_shown_first_is_the_one_in_the_text(runs):
-    text = flowing(source_of(cell_with("20", "only the draft model loses places. Why")))
+    text = flowing(source_of(cell_with("20", "only the draft model loses slots. Why")))
     view = speclab.kv_ribbon(runs[2])
     assert f"Step {view.live.step} is shown first" in text
 

@@ -10,6 +10,7 @@ from html import unescape
 import pytest
 from helpers.tables import rows_of
 
+from speclab.papers.causes import CAUSES
 from speclab.papers.fill import Known, fill
 from speclab.papers.ledger import DEVICE_SECONDS, LedgerLine
 from speclab.papers.load_papers import load_paper
@@ -269,7 +270,9 @@ def test_a_page_lists_the_causes_of_a_measured_difference(measured):
         "measured": "1.40",
     }
     for name, number in lines.items():
-        assert f"| {name} | {number} |" in text
+        shown = name if name in CAUSES else f"**{name}**"
+        assert f"| {shown} | {number} |" in text
+    assert "Largest loss from prediction to measurement: *cost ratio* in 1 of 1" in text
 
 
 # -- the paper's claims ----------------------------------------------------------------

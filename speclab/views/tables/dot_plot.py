@@ -239,7 +239,8 @@ def _name(plot: DotPlot, point: Point) -> str:
     if point.error is not None:
         texts[-1] += f" ({write_percent(point.error)})"
     numbers = ", ".join(texts)
-    return f'{point.label}<br><span style="font-size:11px">{numbers}</span>'
+    label = _shorten(point.label, LONGEST_LABEL).strip()
+    return f'{label}<br><span style="font-size:11px">{numbers}</span>'
 
 
 def _intervals(plot: DotPlot) -> dict[str, object]:

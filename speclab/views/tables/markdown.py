@@ -61,7 +61,7 @@ def rest_markdown(page: TablePage) -> str:
         parts.append(MARKS_IN_WORDS)
         parts += numbered(page.statements)
     if page.why is not None:
-        parts += [_pipes(page.why), page.largest_steps]
+        parts += [page.largest_steps, _pipes(page.why)]
     if page.before_you_cite:
         lines = ["**Before you cite it**", ""]
         lines += [f"- {' '.join(note.split())}" for note in page.before_you_cite]

@@ -136,7 +136,8 @@ def _why_it_differs(ways: Mapping[str, Reconciled]) -> PipeTable:
             share = way.shares.get(name)
             number = write_number(levels.get(name, nan) if share is None else share, 2)
             texts.append(number if share is None or share < 0 else f"+{number}")
-        rows.append([name, *texts])
+        is_level = name not in CAUSES
+        rows.append([f"**{name}**" if is_level else name, *texts])
     return PipeTable("", ["Why our measured run differs", *ways], rows)
 
 
