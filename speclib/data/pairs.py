@@ -10,6 +10,7 @@ models; ``models.open_pair`` builds them.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
@@ -200,6 +201,11 @@ class ModelSpec(BaseModel):
         if self.is_gguf or self.runtime == "llamacpp":
             return True
         return self.runtime == "auto" and all(find_spec(package) for package in EXTRA)
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Only the fields that were given: defaults may not apply to every model."""
+        given = self.model_fields_set
+        return [(name, value) for name, value in self if name in given]
 
 
 class Pair(BaseModel):

@@ -91,6 +91,13 @@ def test_a_name_that_no_file_can_have_is_refused_as_unknown(write, name):
 
 
 # -- descriptions ----------------------------------------------------------------------
+def test_a_printed_pair_has_only_what_was_given():
+    """A .gguf runs in llama.cpp with its own quantization, whatever the defaults."""
+    pair = speclib.pair("a/big", "a/small.gguf")
+    assert str(pair.draft) == "model='a/small.gguf'"
+    assert str(speclib.load_pair("toy").draft) == "model='toy' alpha=0.9"
+
+
 def test_a_users_pair_is_named_after_its_models():
     pair = speclib.pair("big", {"model": "small", "shape": [2, 8, 2, 16]})
     assert pair.name == "small+big"
