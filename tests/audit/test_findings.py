@@ -160,13 +160,13 @@ def test_pearls_table_2_is_of_the_pair_of_table_12():
 
 def test_speeds_of_pearl_of_several_runs():
     said = said_by("pearl-mixed-runs")
-    assert "Table 4 has 3.79 and 2.35, Table 1 4.43 and 2.48" in said
+    assert "Table 4 has 3.79 and 2.35, and Table 1 has 4.43 and 2.48" in said
     assert pearl("table-4", "PEARL", "CodeLlama 7B&70B") == 3.79
     assert pearl("table-4", "PEARL", "CodeLlama 7B&34B") == 2.35
     assert pearl("table-1", "PEARL (ours)", "CodeLlama 7&70B") == 4.43
     assert pearl("table-1", "PEARL (ours)", "CodeLlama 7&34B") == 2.48
 
-    assert "3.73 for 3.87 and 3.53 for 3.29" in said
+    assert "3.73, not 3.87, and 3.53, not 3.29" in said
     llama_3 = pearl("table-17", "Llama 3.1", "Humaneval") / plain("Llama-3.1-70B")
     llama_2 = pearl("table-17", "Llama 2", "Humaneval") / plain("Llama-2-70B")
     assert (round(llama_3, 2), round(llama_2, 2)) == (3.73, 3.53)
@@ -180,7 +180,7 @@ def test_speeds_of_pearl_of_several_runs():
 
 def test_the_passes_of_table_11_allow_less_than_the_headline():
     """164 prompts of at most 1,024 tokens, and four of a last block of five beyond."""
-    assert "39,674 passes allow 4.25" in said_by("pearl-mixed-runs")
+    assert "39,674 passes allow at most 4.25" in said_by("pearl-mixed-runs")
     passes = pearl("table-11", "Codellama 7B&70B", "Target Model (PEARL)")
     assert passes == 39_674
     assert 164 * (1024 + 4) / passes == pytest.approx(4.25, abs=0.005)
@@ -241,7 +241,7 @@ PEARL_PAIRS = (
 
 
 def test_what_an_untested_draft_costs():
-    assert "0.49 away" in said_by("pearl-untested-draft")
+    assert "total variation of 0.49" in said_by("pearl-untested-draft")
     mistaken, _, settings, tokens = MUTANTS["untested first draft"]
     assert tokens == 3
     assert outcome_error(mistaken, settings) == pytest.approx(0.49, abs=0.005)
@@ -313,7 +313,7 @@ def test_tokens_a_prompt_of_nano_pearl():
 
 
 def test_what_specbranchs_rule_costs():
-    assert "0.93 away" in said_by("specbranch-sampling")
+    assert "total variation of 0.93" in said_by("specbranch-sampling")
     assert "(0.62 with a close draft)" in said_by("specbranch-sampling")
     mistaken, _, settings, _ = ENGINE_MUTANTS["branch by the target"]
     assert outcome_error(mistaken, settings) == pytest.approx(0.93, abs=0.005)
