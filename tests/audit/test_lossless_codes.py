@@ -78,7 +78,7 @@ def test_a_block_of_certain_drafts_by_hand():
     passes = chances_by_products([0.8, 0.8**2, 0.8**3])[BLOCK]
     assert passes == pytest.approx(0.96948, abs=2e-5)
     notes = " ".join(ROWS["lossless-ascend-products"].notes.split())
-    assert "probability 0.8 pass with 0.97, and should with 0.51" in notes
+    assert "probability 0.8 are accepted with 0.97, not 0.51" in notes
 
 
 def test_no_token_is_ssds_random_draft_more_often_than_the_table_says():

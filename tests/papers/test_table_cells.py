@@ -48,7 +48,7 @@ def test_a_window_sweep_is_measured_on_half_the_prompts():
 @pytest.mark.parametrize(
     "settings, says",
     [
-        ({"gamma": None}, "it lacks the setting 'gamma': give it one"),
+        ({"gamma": None}, "it lacks the setting 'gamma': add it"),
         ({"cancel": "maybe"}, "cancel: Input should be 'immediate' or 'after-op'"),
         ({"stat": "{nobody}"}, "KeyError('nobody')"),
     ],

@@ -218,7 +218,7 @@ def test_one_settled_pair_breaks_an_order_whatever_else_is_open():
 def test_quotients_and_differences_are_judged_without_each_request_on_both_sides():
     ratio = {"kind": "ratio", "of": ["3", "A"], "by": ["4", "A"]}
     row = judge(TOGETHER, **ratio, expected=1.49)
-    assert (row.holds, row.note) == ("no", "3 / A: 1.5 not in 1.49")
+    assert (row.holds, row.note) == ("no", "3 / A: 1.5 outside 1.49")
 
     shifted = {
         ("3", "A"): Number(3.0, {"a": 2.0, "b": 4.0}, n=2),
@@ -226,7 +226,7 @@ def test_quotients_and_differences_are_judged_without_each_request_on_both_sides
     }
     by = ["minus", "4", "A"]
     row = judge(shifted, kind="range", of=["3", "A"], by=by, low=0, high=0.9)
-    assert (row.holds, row.note) == ("no", "3 / A: 1 not in 0 .. 0.9")
+    assert (row.holds, row.note) == ("no", "3 / A: 1 outside 0 .. 0.9")
 
     equality = {"kind": "equal", "of": ["3", "A"], "by": ["4", "A"]}
     assert judge(shifted, **equality, within=0.49).holds == "no"

@@ -1,4 +1,4 @@
-"""Does a table reproduce? One or two sentences, made from its numbers by a rule.
+"""Whether a table reproduces, in one or two sentences that follow from its numbers.
 
 ::
 
@@ -8,9 +8,9 @@
     more                                               does not
 
     claims about an order, a maximum or a bound        the order
-    all hold by the prediction                         does
-    some                                               does in part
-    none                                               does not
+    all hold for the predictions                       does
+    some hold                                          does in part
+    none holds                                         does not
 
 Numbers that set the acceptance rate or the clock are not predictions and do not count.
 """
@@ -34,7 +34,7 @@ CLOSE, NEAR = 0.05, 0.15  # differences from print that count as none, as small
 class Count(NamedTuple):
     """The number of claims that hold, and the number judged yes or no.
 
-    ``claims`` says which claims they are.
+    ``claims`` describes the claims.
     """
 
     held: int
@@ -68,10 +68,10 @@ def answer_of(result: TableResult, points: Sequence[Point]) -> str:
         if result.table.main is not None:
             sentences.append(_about_baseline(result.table.main, points))
     elif "virtual" in result.kinds:
-        sentences.append(_about_claims(count_claims(result, "virtual"), "By our code"))
+        sentences.append(_about_claims(count_claims(result, "virtual"), "By our code,"))
     if "measured" in result.kinds:
         here = count_claims(result, "measured")
-        whose = "With our small models" if result.are_stand_ins else "Measured here,"
+        whose = "With our small models," if result.are_stand_ins else "Measured here,"
         sentences.append(_about_claims(here, whose))
     if not any(sentences):
         sentences.append(_about_print_alone(result))
@@ -96,11 +96,11 @@ def errors_of(result: TableResult, points: Sequence[Point]) -> list[float]:
 
 
 def count_claims(result: TableResult, kind: str, is_order: bool = False) -> Count:
-    """How many of the paper's claims hold by one kind of number.
+    """Counts the paper's claims that hold for one kind of number.
 
-    Claims about the size of one number count only for print, and so do claims that the
-    print contradicts: to fail them may be to reproduce it. Our own checks count only
-    for our own items, which have no other claims.
+    Claims about the size of one number count only for print. So do claims that the
+    print contradicts, since a number that reproduces the print may fail them. Our own
+    checks count only for our own items, which have no other claims.
     """
     chosen, contradicted = set[str](), set[str]()
     for claim in result.table.claims:
@@ -113,29 +113,26 @@ def count_claims(result: TableResult, kind: str, is_order: bool = False) -> Coun
     holds = [holds for claim, holds in judged if claim in chosen]
     count = Count(holds.count("yes"), len(holds))
     if any(claim in contradicted for claim, _ in judged):
-        return count._replace(claims=f"{count.claims} that the print bears out")
+        return count._replace(claims=f"{count.claims} that the print confirms")
     return count
 
 
 # -- sentences -------------------------------------------------------------------------
 def _about_print(result: TableResult, errors: list[float], orders: Count) -> str:
-    """Whether order and size reproduce, and how far predictions are from print."""
+    """Whether order and size reproduce, and how far the predictions are from print."""
     largest = max(map(abs, errors))
     size = "does" if largest <= CLOSE else "nearly does"
     if largest > NEAR:
         size = "does not"
-    after_order = {
-        "does": "the size does",
-        "nearly does": "the size nearly",
-        "does not": "the size does not",
-    }
     if not orders.judged:
         lead = f"The size {size}"
     elif orders.held == orders.judged:
-        lead = "Yes" if size == "does" else f"The order does, {after_order[size]}"
+        joint = "but" if size == "does not" else "and"
+        lead = "Yes" if size == "does" else f"The order does, {joint} the size {size}"
     else:
         order = "The order does in part" if orders.held else "The order does not"
-        lead = f"{order}, {after_order[size]}"
+        joint = "and" if bool(orders.held) == (size != "does not") else "but"
+        lead = f"{order}, {joint} the size {size}"
     main = result.table.main
     subject = main.name if main else "our code"
     claims = ""
@@ -170,7 +167,7 @@ def _percent_off(percent: int) -> str:
 
 
 def _of_claims(count: Count) -> str:
-    """ "all 3 claims about order and bounds hold", "2 of 3 such claims hold"."""
+    """ "all 3 claims about orders and bounds hold", "2 of 3 such claims hold"."""
     if count.judged == 1:
         return f"its claim about the order {'holds' if count.held else 'does not hold'}"
     if count.held == count.judged:
@@ -190,8 +187,8 @@ def _about_baseline(main: MainQuantity, points: Iterable[Point]) -> str:
     printed = [float(point.gain("paper") or 0) for point in compared]
     predicted = [float(point.gain("virtual") or 0) for point in compared]
     text = (
-        f"Over {main.against_name} it gains {write_range(predicted, 2)}, where "
-        f"{write_range(printed, 2)} is printed"
+        f"The gain over {main.against_name} is {write_range(predicted, 2)}, where the "
+        f"print has {write_range(printed, 2)}"
     )
     errors = [p.error for p in compared if p.error is not None]
     of_baseline = [
@@ -209,7 +206,7 @@ def _about_baseline(main: MainQuantity, points: Iterable[Point]) -> str:
 
 
 def _about_claims(count: Count, how: str) -> str:
-    """How many claims hold by one kind of number: "By our code 2 of 3 claims hold."."""
+    """How many claims hold: "By our code, 2 of 3 claims hold."."""
     if not count.judged:
         return ""
     if count.judged == 1:
@@ -221,9 +218,9 @@ def _about_claims(count: Count, how: str) -> str:
 
 def _part_that_holds(count: Count) -> str:
     """ "1 of 3 claims about orders and bounds holds"."""
-    held = f"{count.held or 'none'} of {count.judged}"
+    held = f"{count.held} of" if count.held else "none of the"
     verb = "holds" if count.held == 1 else "hold"
-    return f"{held} {count.claims} {verb}"
+    return f"{held} {count.judged} {count.claims} {verb}"
 
 
 def _about_print_alone(result: TableResult) -> str:
@@ -231,14 +228,13 @@ def _about_print_alone(result: TableResult) -> str:
     if not result.table.cells and not result.kinds:
         return "Nothing has been run for it yet."
     if not result.table.cells:
-        return "Our own numbers; they settle none of what we expected of them."
-    text = "Nothing here predicts or measures its numbers."
+        return "These numbers are ours, and settle none of our expectations."
+    text = "We neither predict nor measure its numbers."
     if not count.judged:
         return text
     if count.held == count.judged:
-        return f"{text} The print bears out what the paper says of it."
-    held = f"{count.held} of {count.judged}"
-    return f"{text} The print bears out {held} statements on it."
+        return f"{text} The print confirms the paper's claims about them."
+    return f"{text} Claims that the print confirms: {count.held} of {count.judged}."
 
 
 def _lowered(title: str) -> str:

@@ -1,4 +1,4 @@
-"""The page of one table, as data: what Markdown and HTML show, decided once."""
+"""The page of one table as data, from which both Markdown and HTML are made."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Fold(NamedTuple):
 class TablePage:
     """A page, from its first line to its last.
 
-    question, answer   does the table reproduce? one or two sentences
+    question, answer   whether the table reproduces, in one or two sentences
     opening            what the table shows and claims
     plot               its main quantity; None if there is nothing to compare
     statements         the paper's claims, each with its verdicts
     here               heading of the column of measured numbers
     why                the causes of the difference from print; None if not computed
     largest_steps      the largest causes in the columns of ``why``, in words
-    before_you_cite    what to know first, four at most
+    before_you_cite    up to four facts to know before citing its numbers
     folds              everything else
     command, file      the command that makes the page, and the table's file
     """
@@ -106,7 +106,7 @@ def table_page(
         _own_checks(result, here),
         Fold(ERRATA, _errata(table.errata), True),
         Fold("Settings found by a search", _found_settings(result)),
-        Fold("How it was read and run", [background] if background else [], True),
+        Fold("How we read and ran it", [background] if background else [], True),
         Fold("Runs that failed", _failures(result.errors)),
     ]
     return TablePage(
@@ -142,7 +142,7 @@ def _why_it_differs(ways: Mapping[str, Reconciled]) -> PipeTable:
 
 
 def _longest(ways: Mapping[str, Reconciled]) -> list[str]:
-    """The causes of the way that has most; the others' are among them."""
+    """The causes in the column that has most of them, which include all others."""
     longest = max(ways.values(), key=lambda way: len(way.causes))
     return [cause.name for cause in longest.causes]
 
@@ -183,7 +183,7 @@ def _meanings(ways: Mapping[str, Reconciled]) -> list[str | PipeTable]:
 
 def statements_table(statements: Statements, here: str, first: str) -> PipeTable:
     """A line per claim, without empty columns."""
-    heads = [first, "print consistent?", "predicted at its speeds", here]
+    heads = [first, "print consistent?", "predicted", here]
     rows = []
     for line in statements.lines:
         rows.append([line.text, line.paper, line.virtual, line.measured])
@@ -230,8 +230,8 @@ def _intervals(result: TableResult, points: list[Point]) -> list[str | PipeTable
     if not rows:
         return []
     text = (
-        "Where the number would likely be if the task's prompts were all run on that "
-        "machine. How far two runs differ is in docs/reproduce.md."
+        "The likely range of the number if all of the task's prompts were run on that "
+        "machine. docs/reproduce.md says how far two runs differ."
     )
     heads = [result.table.columns_are, "measured", "95 % interval"]
     return [text, PipeTable("", heads, rows)]
@@ -242,14 +242,14 @@ def _over_same_devices(result: TableResult, here: str) -> list[str | PipeTable]:
     if not tables:
         return []
     text = (
-        "The speed-up over the best that all the method's devices can do with plain "
-        "decoding."
+        "The speed-up over the fastest plain decoding on all the devices that the "
+        "method reserves."
     )
     settings = (result.table.settings, *result.table.column.values())
     if any("over" in some for some in settings):
         text = (
-            "Each of the two methods is first divided by the best that all its devices "
-            "can do with plain decoding, and then one by the other."
+            "The speed of each method is first divided by that of the fastest plain "
+            "decoding on all its devices, and then one by the other."
         )
     orders = {claim.id for claim in result.table.claims if not is_of_size(claim)}
     lines = [v for v in result.claims_over_same_devices if v.claim in orders]
@@ -279,7 +279,7 @@ def _own_checks(result: TableResult, here: str) -> Fold:
 
 
 def _found_settings(result: TableResult) -> list[str | PipeTable]:
-    """What a search chose for the predicted cells, with the cells it chose it for."""
+    """The settings that a search chose for predicted cells, each with its cells."""
     found: dict[str, list[str]] = {}
     for line in result.lines:
         parts = line.note.split("; ") if line.kind == "virtual" else []
