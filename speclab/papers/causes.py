@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+CONTRADICTIONS = ("conflict", "ceiling")  # errata with a different number for a cell
+
 CAUSES = {
     # From print to prediction.
-    "its own tables": "another table of the paper gives a different number for the "
-    "cell, or a limit that it exceeds",
+    "its own tables": "other numbers of the paper give a different one for the cell, "
+    "or a limit that it exceeds",
     "plain decoding": "the printed seconds of plain decoding, replaced by those at the "
     "paper's own speeds",
     "drafting": "the printed seconds of drafting, replaced by the predicted ones",
     "verification": "the printed seconds of verification, replaced by the predicted "
     "ones, which are for a pass over a single token",
-    "beyond its tables": "the rest of the step to our prediction",
+    "beyond its tables": "the rest, which the paper's tables do not explain",
     # From prediction to measurement.
     "window": "gamma, which here follows from the c measured here",
     "short texts": "a text of few tokens ends within a round",

@@ -27,6 +27,7 @@ from speclib.errors import BadValue
 from speclib.methods import takes_gamma
 from speclib.trace.metrics import total
 
+from .causes import CONTRADICTIONS
 from .fill import Known
 from .load_papers import load_paper
 from .paper_schema import Table
@@ -36,7 +37,6 @@ from .virtual_numbers import keys_of
 from .why_in_turns import BY_TURNS, draft_pass, not_run, runs_by_turns, why_in_turns
 
 SHORT_TEXTS = 200  # simulated texts that replace the measured ones
-CONTRADICTIONS = ("conflict", "ceiling")  # errata with a different number for a cell
 
 
 @checked

@@ -194,6 +194,8 @@ def _from_print(table: Table, predicted: Predicted, outcome: Counts) -> Iterator
         return
     plain, seconds, drafting, verification = (number or 0 for number in printed)
     yield Cause("printed", plain / seconds)
+    seconds = drafting + verification
+    yield Cause("its own tables", plain / seconds)
     plain = 100 * predicted.pass_seconds
     yield Cause("plain decoding", plain / seconds)
     seconds += outcome.per_100(outcome.step_draft) - drafting

@@ -142,7 +142,11 @@ def test_pearls_answer_follows_from_the_ledger_and_the_claims(ledger, report):
         if line["claim"] in orders and line["holds"] == "yes":
             held[line["kind"]] = held.get(line["kind"], 0) + 1
     assert held["virtual"] == 3
-    assert f"With our small models, {held['measured']} of 3 claims" in report
+    here = [ledger[PEARL, pair, "measured"] for pair in pairs]
+    assert (
+        "With our small models, PEARL over plain decoding comes out "
+        f"{min(here):.2f} to {max(here):.2f}; {held['measured']} of 3 claims"
+    ) in report
     index = (paths.ROOT / "reports" / "index.md").read_text("utf-8")
     assert report.split("**")[1] in index
 
@@ -272,7 +276,7 @@ def test_a_page_lists_the_causes_of_a_measured_difference(measured):
     for name, number in lines.items():
         shown = name if name in CAUSES else f"**{name}**"
         assert f"| {shown} | {number} |" in text
-    assert "Largest loss from prediction to measurement: *cost ratio* in 1 of 1" in text
+    assert "Largest step from prediction to measurement: *cost ratio* in 1 of 1" in text
 
 
 # -- the paper's claims ----------------------------------------------------------------

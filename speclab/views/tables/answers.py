@@ -29,6 +29,7 @@ from .statements import is_of_size, is_own
 from .written import write_range
 
 CLOSE, NEAR = 0.05, 0.15  # differences from print that count as none, as small
+FEW = 0.25  # share of rows that are named as exceptions
 
 
 class Count(NamedTuple):
@@ -40,6 +41,7 @@ class Count(NamedTuple):
     held: int
     judged: int
     claims: str = "claims about orders and bounds"
+    open: int = 0
 
 
 def question_of(result: TableResult) -> str:
@@ -64,15 +66,13 @@ def answer_of(result: TableResult, points: Sequence[Point]) -> str:
     orders = count_claims(result, "virtual", is_order=True)
     sentences = []
     if errors:
-        sentences.append(_about_print(result, errors, orders))
+        sentences.append(_about_print(result, points, errors, orders))
         if result.table.main is not None:
             sentences.append(_about_baseline(result.table.main, points))
     elif "virtual" in result.kinds:
         sentences.append(_about_claims(count_claims(result, "virtual"), "By our code,"))
     if "measured" in result.kinds:
-        here = count_claims(result, "measured")
-        whose = "With our small models," if result.are_stand_ins else "Measured here,"
-        sentences.append(_about_claims(here, whose))
+        sentences.append(_about_measured(result, points))
     if not any(sentences):
         sentences.append(_about_print_alone(result))
     return " ".join(sentence for sentence in sentences if sentence)
@@ -111,18 +111,29 @@ def count_claims(result: TableResult, kind: str, is_order: bool = False) -> Coun
     found = [(v.claim, v.holds) for v in result.claims if v.kind == kind]
     judged = [(claim, holds) for claim, holds in found if holds in ("yes", "no")]
     holds = [holds for claim, holds in judged if claim in chosen]
-    count = Count(holds.count("yes"), len(holds))
+    open_ones = sum(holds == "open" and claim in chosen for claim, holds in found)
+    count = Count(holds.count("yes"), len(holds), open=open_ones)
     if any(claim in contradicted for claim, _ in judged):
         return count._replace(claims=f"{count.claims} that the print confirms")
     return count
 
 
 # -- sentences -------------------------------------------------------------------------
-def _about_print(result: TableResult, errors: list[float], orders: Count) -> str:
+def _about_print(
+    result: TableResult,
+    points: Sequence[Point],
+    errors: list[float],
+    orders: Count,
+) -> str:
     """Whether order and size reproduce, and how far the predictions are from print."""
     largest = max(map(abs, errors))
     size = "does" if largest <= CLOSE else "nearly does"
-    if largest > NEAR:
+    far = [p.label for p in points if p.error is not None and abs(p.error) > NEAR]
+    if 0 < len(far) <= FEW * len(errors):
+        size = (
+            f"nearly does, but for {len(far)} of {len(errors)} rows ({'; '.join(far)})"
+        )
+    elif largest > NEAR:
         size = "does not"
     if not orders.judged:
         lead = f"The size {size}"
@@ -140,7 +151,7 @@ def _about_print(result: TableResult, errors: list[float], orders: Count) -> str
         claims = f", and {_of_claims(orders)}"
     near = sum(abs(error) <= NEAR for error in errors)
     most = ""
-    if largest > NEAR and near > len(errors) / 2:
+    if size == "does not" and near > len(errors) / 2:
         most = f" ({near} of {len(errors)} within {NEAR:.0%})".replace("%", " %")
     return (
         f"{lead}: at the paper's own latencies {subject} comes out "
@@ -203,6 +214,23 @@ def _about_baseline(main: MainQuantity, points: Iterable[Point]) -> str:
         if len(of_baseline) < len(compared):
             text += f" in {len(of_baseline)} of {len(compared)} rows"
     return text + "."
+
+
+def _about_measured(result: TableResult, points: Sequence[Point]) -> str:
+    """What was measured here, and how many claims hold by it."""
+    whose = "With our small models," if result.are_stand_ins else "Measured here,"
+    count = count_claims(result, "measured")
+    values = [p.numbers["measured"] for p in points if "measured" in p.numbers]
+    parts = []
+    if result.table.main is not None and values:
+        parts.append(f"{result.table.main.name} comes out {write_range(values, 2)}")
+    if count.judged:
+        parts.append(_of_claims(count))
+    if count.open:
+        are = "is" if count.open == 1 else "are"
+        others = "other " if count.judged else "of these claims "
+        parts.append(f"{count.open} {others}{are} open")
+    return f"{whose} {'; '.join(parts)}." if parts else ""
 
 
 def _about_claims(count: Count, how: str) -> str:

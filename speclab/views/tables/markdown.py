@@ -5,7 +5,7 @@ The text is deterministic: changing one number changes one line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
 from speclab.papers.paper_schema import Paper
@@ -27,7 +27,10 @@ it. [How to read a report](../docs/read-a-report.md) explains more, and
 
 
 # Below the statements of a table.
-MARKS_IN_WORDS = "✓ it holds; ✗ it does not; ◇ the interval is too wide to tell."
+MARKS_IN_WORDS = (
+    "✓ it holds; ✗ it does not; ◇ the interval is too wide to tell. Counts compare the "
+    "numbers themselves, without their intervals."
+)
 
 
 def page_markdown(page: TablePage) -> str:
@@ -91,7 +94,9 @@ def _pipes(table: PipeTable) -> str:
 
 
 # -- lists of pages --------------------------------------------------------------------
-def paper_markdown(paper: Paper, results: Mapping[str, TableResult]) -> str:
+def paper_markdown(
+    paper: Paper, results: Mapping[str, TableResult], pages: Container[str]
+) -> str:
     """A paper's page: its reference, and each item with its answer."""
     authors = ", ".join(paper.authors)
     lines = [
@@ -104,7 +109,7 @@ def paper_markdown(paper: Paper, results: Mapping[str, TableResult]) -> str:
     ]
     for item, result in results.items():
         link = item_name(item)
-        if result.has_numbers_of_ours:
+        if item in pages:
             link = f"[{link}]({paper.key}/{item}.md)"
         answer = answer_of(result, points_of(result))
         lines.append(f"- {link}, {result.table.title}. {answer}")

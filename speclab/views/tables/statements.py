@@ -120,8 +120,8 @@ def _cell(claim: Claim, verdict: VerdictLine, notes: list[str]) -> str:
     mark = MARKS[verdict.holds]
     if verdict.kind == "paper":
         text = mark
-    elif is_of_size(claim) and verdict.holds != "yes":
-        text = value  # its difference says more than a mark
+    elif is_of_size(claim):
+        text = value  # its difference from print says more than a mark
     else:
         text = f"{mark} {value}".rstrip()
     reason = _reason(verdict)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from math import nan
 from typing import NamedTuple
 
-from speclab.papers.causes import CAUSES
+from speclab.papers.causes import CAUSES, CONTRADICTIONS
 from speclab.papers.ledger import LedgerLine
-from speclab.papers.paper_schema import Erratum
+from speclab.papers.paper_schema import Erratum, Table
 from speclab.papers.table_result import TableResult
 from speclab.traces.reconcile import Reconciled
 
@@ -29,7 +29,7 @@ from .statements import MARKS, NOT_RUN, Statements, is_of_size, statements_of
 from .written import write_number
 
 ERRATA = "Errata in the paper"
-MOST_STATEMENTS = 10  # shown at once; the others are folded
+MOST_STATEMENTS = 12  # shown at once; the others are folded
 SEARCHED = re.compile("the fastest of [0-9]+ choices")  # in a line's note
 
 
@@ -98,7 +98,7 @@ def table_page(
     shown = Statements(said.lines[:MOST_STATEMENTS], said.notes)
     folds = [
         _more_statements(said, here),
-        Fold("What the causes mean", _meanings(ways) if ways else []),
+        Fold("What the causes mean", _meanings(table, ways) if ways else []),
         Fold("All numbers", tables_with_signs(tables_of_numbers(result))),
         Fold("Other machines", tables_with_signs(tables_of_others(result, others))),
         Fold("95 % intervals", _intervals(result, points)),
@@ -118,7 +118,7 @@ def table_page(
         shown,
         here,
         _why_it_differs(ways) if ways else None,
-        _largest_steps(ways) if ways else "",
+        _largest_steps(ways, points) if ways else "",
         table.before_you_cite,
         [fold for fold in folds if fold.parts],
         f"`PAPER={table.paper.key} make reproduce`",
@@ -147,37 +147,51 @@ def _longest(ways: Mapping[str, Reconciled]) -> list[str]:
     return [cause.name for cause in longest.causes]
 
 
-def _largest_steps(ways: Mapping[str, Reconciled]) -> str:
-    """The largest step from print to prediction, and the largest loss after that."""
+def _largest_steps(ways: Mapping[str, Reconciled], points: Iterable[Point]) -> str:
+    """The largest causes on the way to the prediction, and from there; the losses."""
     before: Counter[str] = Counter()
     after: Counter[str] = Counter()
+    losses: Counter[str] = Counter()
     for way in ways.values():
         names = [cause.name for cause in way.causes]
         middle = names.index("predicted")
-        steps = [name for name in names[:middle] if name in way.shares]
-        steps = [name for name in steps if name != "beyond its tables"]
-        if steps:
-            before[max(steps, key=lambda name: abs(way.shares[name]))] += 1
-        after[min(names[middle + 1 :], key=way.shares.__getitem__)] += 1
-    sentences = [
-        f"Largest loss from prediction to measurement: {_counted(after, len(ways))}."
-    ]
+        printed = [name for name in names[:middle] if name in way.shares]
+        if printed:
+            before[max(printed, key=lambda name: abs(way.shares[name]))] += 1
+        later = names[middle + 1 :]
+        after[max(later, key=lambda name: abs(way.shares[name]))] += 1
+        losses[min(later, key=way.shares.__getitem__)] += 1
+    sentences = [f"Largest step from prediction to measurement: {_counted(after)}."]
     if before:
-        largest = _counted(before, len(ways))
-        sentences.insert(0, f"Largest step from print to prediction: {largest}.")
+        sentences.insert(
+            0, f"Largest step from print to prediction: {_counted(before)}."
+        )
+    if losses != after:
+        sentences.append(f"Largest loss on that way: {_counted(losses)}.")
+    measured = sum("measured" in point.numbers for point in points)
+    if len(ways) < measured:
+        sentences.append(f"Shown are {len(ways)} of {measured} measured numbers.")
     return " ".join(sentences)
 
 
-def _counted(causes: Counter[str], columns: int) -> str:
+def _counted(causes: Counter[str]) -> str:
     """ "window in 2 of 6 columns (gamma ...), longer passes in 1"."""
     (first, count), *others = causes.most_common()
-    texts = [f"*{first}* in {count} of {columns} columns ({CAUSES[first]})"]
+    texts = [f"*{first}* in {count} of {causes.total()} columns ({CAUSES[first]})"]
     return ", ".join([*texts, *(f"*{name}* in {count}" for name, count in others)])
 
 
-def _meanings(ways: Mapping[str, Reconciled]) -> list[str | PipeTable]:
-    """What each cause in the table of causes means."""
+def _meanings(table: Table, ways: Mapping[str, Reconciled]) -> list[str | PipeTable]:
+    """What each cause in the table of causes means, and the errata behind the first."""
     lines = [f"- {name}: {CAUSES[name]}" for name in _longest(ways) if name in CAUSES]
+    labels = table.main.labels if table.main else ()
+    for erratum in table.errata:
+        if erratum.computed is None or erratum.kind not in CONTRADICTIONS:
+            continue
+        for row, column in erratum.cells:
+            if row in labels and column in ways:
+                note = " ".join(erratum.note.split())
+                lines.append(f"- its own tables, {column}: {note}")
     return ["\n".join(lines)]
 
 
