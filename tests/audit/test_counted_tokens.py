@@ -1,4 +1,4 @@
-"""The tokens that DuoDecoding's published loop counts, against every text by itself."""
+"""The tokens that DuoDecoding's published loop counts, compared text by text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """DSI's Algorithm 1, line by line as printed, over all small pairs of greedy models.
 
-A model is a table: the token that it says after each text. A pass takes a time that
+A model is a table of the token that it writes after each text. A pass takes a time that
 depends on the model and on how much of the output is there. The theorem's assumptions
 hold: times are positive and bounded, no draft pass is longer than any target pass, and
 every thread has a processor of its own. The row of DSI in the table of what is lossless
@@ -24,7 +24,7 @@ WORDS = (0, 1)
 
 
 class Finished(NamedTuple):
-    """A thread at the moment when its token is there."""
+    """A thread at the moment when its token is complete."""
 
     time: float
     thread: Thread
@@ -66,14 +66,14 @@ class AlgorithmOne:
                 return finished
 
     def _initiate(self, thread: Thread, text: Text, time: float) -> None:
-        """Line 6: a thread of each model goes on from this text."""
+        """Line 6: a thread of each model continues this text."""
         for number, model in self._models.items():
             end = time + self._seconds[number][len(text)]
             child = Finished(end, (*thread, number), (*text, model[text]))
             heapq.heappush(self._running, child)
 
     def _verify(self) -> None:
-        """Lines 8 to 14, from one verifier to the next while these have finished."""
+        """Lines 8 to 14, from one verifier to the next while they have finished."""
         while self._verifier in self._written:
             parent = self._verifier[:-1]
             token = self._written[self._verifier][-1]
@@ -89,7 +89,7 @@ class AlgorithmOne:
             self._verifier = (*survivor, TARGET)  # line 11
 
     def _is_terminated(self, thread: Thread) -> bool:
-        """Whether the thread, or one that it originates from, has been terminated."""
+        """Whether the thread, or one of its ancestors, has been terminated."""
         for length in range(1, len(thread) + 1):
             if thread[:length] in self._terminated:
                 return True
@@ -97,7 +97,7 @@ class AlgorithmOne:
 
 
 def all_models(tokens: int) -> Iterator[Model]:
-    """Every table of what may be said after each text that is still too short."""
+    """Every model: a token after each text that is still too short."""
     texts: list[Text] = []
     for length in range(tokens):
         texts.extend(product(WORDS, repeat=length))
@@ -115,8 +115,8 @@ def greedy_text(model: Model, tokens: int) -> Text:
 def run_over_all_pairs(first_pass: float, drafter: float) -> tuple[float, float, float]:
     """Two tokens; the target's passes take ``first_pass`` and 1.
 
-    Gives the share of wrong texts, and the least and the most of the time over
-    Proposition 1's, which is for passes of one length.
+    Returns the share of wrong texts, and the smallest and largest time over that of
+    Proposition 1, which is for passes of equal length.
     """
     wrong = []
     over_formula = []
@@ -147,6 +147,6 @@ def test_with_passes_of_one_length_it_takes_the_time_of_proposition_1():
 
 
 def test_it_waits_where_the_first_pass_ends_in_time():
-    """At a drafter of 0.5 the second target pass ends at 1.5, after the first."""
+    """With a drafter of 0.5 the second target pass ends at 1.5, after the first."""
     wrong, _, _ = run_over_all_pairs(first_pass=1.2, drafter=0.5)
     assert wrong == 0

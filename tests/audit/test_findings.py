@@ -1,6 +1,6 @@
-"""The twelve findings: every number is worked out from printed ones.
+"""The twelve findings: every number is computed from printed ones.
 
-Each test takes printed numbers and asserts what the finding says in ``data/audit``.
+Each test asserts that they give the numbers that ``data/audit`` states.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FINDINGS = {finding.id: finding for finding in load_audit().findings}
 
 
 def said_by(name: str) -> str:
-    """What a finding says of the evidence and of what that changes."""
+    """A finding's text on the evidence, what it changes, and the best answer."""
     finding = FINDINGS[name]
     return " ".join(f"{finding.found} {finding.changes} {finding.answer}".split())
 
@@ -106,7 +106,7 @@ def test_table_2_of_duodecoding_by_tested_tokens(alpha):
 
 
 def test_table_3_of_duodecoding_beside_the_count():
-    """Counted tokens a pass at a budget of 24 and of 22; printed, c and c - 2."""
+    """Counted tokens per pass at budgets of 24 and 22; printed as c and c - 2."""
     assert "adds 1.9 %; Table 3 prints 1.3 to 3.0 %" in said_by("duodecoding-ablations")
     more, less = count(0.8, 128, 24), count(0.8, 128, 22)
     by_the_count = (more.counted / more.passes) / (less.counted / less.passes)
@@ -119,7 +119,7 @@ def test_table_3_of_duodecoding_beside_the_count():
 
 
 def test_the_first_token_of_speculative_decoding_with_one_draft():
-    """Printed are 1.5 to 1.7 of plain decoding's time, with five drafts."""
+    """The print has 1.5 to 1.7 of plain decoding's time, with five drafts."""
     assert "1.10 to 1.14" in said_by("duodecoding-budget")
     times = []
     for end in ("lowest", "highest"):
@@ -179,7 +179,7 @@ def test_speeds_of_pearl_of_several_runs():
 
 
 def test_the_passes_of_table_11_allow_less_than_the_headline():
-    """164 prompts of at most 1,024 tokens, and four of a last block of five beyond."""
+    """164 prompts of at most 1,024 tokens, and four more from a last block of five."""
     assert "39,674 passes allow at most 4.25" in said_by("pearl-mixed-runs")
     passes = pearl("table-11", "Codellama 7B&70B", "Target Model (PEARL)")
     assert passes == 39_674
@@ -305,7 +305,7 @@ def test_variances_of_easyspec_and_eagle_2():
 
 # -- codes of 2026 ---------------------------------------------------------------------
 def test_tokens_a_prompt_of_nano_pearl():
-    """Tokens of bench_summary.md, lines 135, 9 and 10, over 128 prompts."""
+    """Tokens in bench_summary.md, lines 135, 9 and 10, over 128 prompts."""
     assert "671 tokens a prompt" in said_by("nano-pearl-lengths")
     assert "395 on HumanEval" in said_by("nano-pearl-lengths")
     per_prompt = [round(tokens / 128) for tokens in (85_927, 50_620, 25_600)]

@@ -1,7 +1,7 @@
-"""The table of what is lossless: what each mistake costs, over every outcome.
+"""The table of what is lossless: the cost of each mistake, over every outcome.
 
-The mistakes were read in published code or in a listing, and are planted into the
-methods. That the methods are exact without them is tested with the methods.
+We found the mistakes in published code or in a listing, and plant them in the methods.
+The methods' own tests show that they are exact without these.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def test_a_planted_mistake_costs_what_the_table_says(row, mutant):
 
 @pytest.mark.slow
 def test_greedy_text_of_specbranchs_rule_is_exact_and_an_untested_end_is_not():
-    """A greedy text has one outcome: it is walked with many drafts."""
+    """A greedy text has one outcome, enumerated with many drafts."""
     errors = {}
     for name in ("branch by the target", "untested end"):
         mutant = ENGINE_MUTANTS[name]
@@ -84,7 +84,7 @@ def test_a_block_of_sure_drafts_by_hand():
 def test_a_random_draft_of_ssd_is_one_token_at_most_that_often():
     """Uniform numbers in bfloat16 have 256 values, and the first of the largest wins.
 
-    Token k is the draft where it alone of the first k + 1 is the largest value.
+    Token k is the draft if only it has the largest value among the first k + 1.
     """
     chances = [255**token / 256 ** (token + 1) for token in (0, 1, 279)]
     assert max(chances) == pytest.approx(0.0039, abs=5e-5)
@@ -94,8 +94,8 @@ def test_a_random_draft_of_ssd_is_one_token_at_most_that_often():
 
 @pytest.mark.slow
 def test_random_drafts_of_torch_in_bfloat16_have_small_ids():
-    """All 40 lie under 8,192. By our chance, (255 / 256) ^ 8192 each, this fails once
-    in 10 ^ 12 runs; drafts that are uniform lie there once in 16 times each.
+    """All 40 are below 8,192. By our chance, (255 / 256) ^ 8192 each, this fails once
+    in 10 ^ 12 runs; uniform drafts are below it with probability 1 / 16 each.
     """
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""The audit's page says what the files say, with a link to every line that was read."""
+"""The audit's page has the files' texts, with a link to every line that we read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_committed_page_is_what_the_files_give(page):
     assert len(page.encode()) <= 40_000
 
 
-def test_each_item_stands_there_with_its_answer_and_its_lines(page):
+def test_the_page_has_each_item_with_its_answer_and_its_lines(page):
     flat = " ".join(page.split())
     for item in AUDIT.items:
         assert item.answer in flat or " ".join(item.answer.split()) in flat
@@ -50,7 +50,7 @@ def test_the_command_lists_the_findings_with_their_verdicts():
         ('method = "DSI"', 'methode = "DSI"', "methode"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_named(old, new, message, tmp_path):
+def test_a_mistake_in_a_file_is_named(old, new, message, tmp_path):
     for path in (paths.DATA / "audit").glob("*.toml"):
         text = path.read_text("utf-8")
         if path.name == "lossless.toml":

@@ -1,4 +1,4 @@
-"""Code that was read is looked up in real clones, made here by git."""
+"""The lines that we read are looked up in real clones, made here with git."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def git(folder: Path, *command: str) -> str:
 
 
 def commit(clone: Path, lines: list[str]) -> str:
-    """Commits the engine with these lines; gives the commit."""
+    """Commits the engine with these lines, and returns the commit."""
     (clone / "engine.py").write_text("\n".join(lines) + "\n")
     git(clone, "add", ".")
     git(clone, "commit", "-q", "-m", "work")
@@ -46,7 +46,7 @@ def clone(tmp_path) -> Path:
 
 
 def check(folder: Path, at: str, **changed: str) -> str:
-    """What the clones say of one reading ``at`` a commit."""
+    """The result of looking up one reading ``at`` a commit in the clones."""
     reading = {
         "code": "engine",
         "file": "engine.py",
