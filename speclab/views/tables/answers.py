@@ -3,14 +3,14 @@
 ::
 
     largest difference between print and prediction    the size
-    at most 5 %                                        does
-    at most 15 %                                       nearly does
-    more                                               does not
+    at most 5 %                                        reproduces
+    at most 15 %                                       nearly reproduces
+    more                                               does not reproduce
 
     claims about an order, a maximum or a bound        the order
-    all hold for the predictions                       does
-    some hold                                          does in part
-    none holds                                         does not
+    all hold for the predictions                       reproduces
+    some hold                                          reproduces in part
+    none holds                                         does not reproduce
 
 Numbers that set the acceptance rate or the clock are not predictions and do not count.
 """
@@ -121,18 +121,18 @@ def count_claims(result: TableResult, kind: str, is_order: bool = False) -> Coun
 def _about_print(result: TableResult, errors: list[float], orders: Count) -> str:
     """Whether order and size reproduce, and how far the predictions are from print."""
     largest = max(map(abs, errors))
-    size = "does" if largest <= CLOSE else "nearly does"
+    size = "reproduces" if largest <= CLOSE else "nearly reproduces"
     if largest > NEAR:
-        size = "does not"
-    if not orders.judged:
-        lead = f"The size {size}"
-    elif orders.held == orders.judged:
-        joint = "but" if size == "does not" else "and"
-        lead = "Yes" if size == "does" else f"The order does, {joint} the size {size}"
-    else:
-        order = "The order does in part" if orders.held else "The order does not"
-        joint = "and" if bool(orders.held) == (size != "does not") else "but"
-        lead = f"{order}, {joint} the size {size}"
+        size = "does not reproduce"
+    order = "reproduces" if orders.held == orders.judged else "reproduces in part"
+    if not orders.held:
+        order = "does not reproduce"
+    lead = f"The size {size}"
+    if orders.judged and order == size:
+        lead = "Yes" if size == "reproduces" else "Neither order nor size reproduces"
+    elif orders.judged:
+        joint = "but" if "not" in order + size else "and"
+        lead = f"The order {order}, {joint} the size {size.removesuffix(' reproduce')}"
     main = result.table.main
     subject = main.name if main else "our code"
     claims = ""
@@ -143,7 +143,7 @@ def _about_print(result: TableResult, errors: list[float], orders: Count) -> str
     if largest > NEAR and near > len(errors) / 2:
         most = f" ({near} of {len(errors)} within {NEAR:.0%})".replace("%", " %")
     return (
-        f"{lead}: at the paper's own latencies {subject} comes out "
+        f"{lead}: at the paper's own latencies, {subject} comes out "
         f"{_off_print(errors)}{most}{claims}."
     )
 
