@@ -78,11 +78,11 @@ def predicted(row: str, values: dict[str, float]) -> TableResult:
     "value, answer",
     [
         # 2.48 is printed
-        (2.48, "The size does: at the paper's own latencies PEARL over plain decoding "
-         "comes out as printed."),
-        (2.58, "The size does: .* comes out 4 % above print"),
-        (2.23, "The size nearly does: .* comes out 10 % below print"),
-        (2.98, "The size does not: .* comes out 20 % above print"),
+        (2.48, "The size reproduces: at the paper's own latencies, PEARL over plain "
+         "decoding comes out as printed."),
+        (2.58, "The size reproduces: .* comes out 4 % above print"),
+        (2.23, "The size nearly reproduces: .* comes out 10 % below print"),
+        (2.98, "The size does not reproduce: .* comes out 20 % above print"),
     ],
 )  # fmt: skip
 def test_the_answer_states_the_predictions_distance_from_print(value, answer):

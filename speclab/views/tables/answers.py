@@ -3,14 +3,14 @@
 ::
 
     largest difference between print and prediction    the size
-    at most 5 %                                        does
-    at most 15 %                                       nearly does
-    more                                               does not
+    at most 5 %                                        reproduces
+    at most 15 %                                       nearly reproduces
+    more                                               does not reproduce
 
     claims about an order, a maximum or a bound        the order
-    all hold for the predictions                       does
-    some hold                                          does in part
-    none holds                                         does not
+    all hold for the predictions                       reproduces
+    some hold                                          reproduces in part
+    none holds                                         does not reproduce
 
 Numbers that set the acceptance rate or the clock are not predictions and do not count.
 """
@@ -127,23 +127,22 @@ def _about_print(
 ) -> str:
     """Whether order and size reproduce, and how far the predictions are from print."""
     largest = max(map(abs, errors))
-    size = "does" if largest <= CLOSE else "nearly does"
+    size = "reproduces" if largest <= CLOSE else "nearly reproduces"
     far = [p.label for p in points if p.error is not None and abs(p.error) > NEAR]
-    if 0 < len(far) <= FEW * len(errors):
-        size = (
-            f"nearly does, but for {len(far)} of {len(errors)} rows ({'; '.join(far)})"
-        )
-    elif largest > NEAR:
-        size = "does not"
-    if not orders.judged:
-        lead = f"The size {size}"
-    elif orders.held == orders.judged:
-        joint = "but" if size == "does not" else "and"
-        lead = "Yes" if size == "does" else f"The order does, {joint} the size {size}"
-    else:
-        order = "The order does in part" if orders.held else "The order does not"
-        joint = "and" if bool(orders.held) == (size != "does not") else "but"
-        lead = f"{order}, {joint} the size {size}"
+    has_exceptions = 0 < len(far) <= FEW * len(errors)
+    if largest > NEAR and not has_exceptions:
+        size = "does not reproduce"
+    order = "reproduces" if orders.held == orders.judged else "reproduces in part"
+    if not orders.held:
+        order = "does not reproduce"
+    lead = f"The size {size}"
+    if orders.judged and order == size:
+        lead = "Yes" if size == "reproduces" else "Neither order nor size reproduces"
+    elif orders.judged:
+        joint = "but" if "not" in order + size else "and"
+        lead = f"The order {order}, {joint} the size {size.removesuffix(' reproduce')}"
+    if has_exceptions:
+        lead += f", but for {len(far)} of {len(errors)} rows ({'; '.join(far)})"
     main = result.table.main
     subject = main.name if main else "our code"
     claims = ""
@@ -151,10 +150,10 @@ def _about_print(
         claims = f", and {_of_claims(orders)}"
     near = sum(abs(error) <= NEAR for error in errors)
     most = ""
-    if size == "does not" and near > len(errors) / 2:
+    if size == "does not reproduce" and near > len(errors) / 2:
         most = f" ({near} of {len(errors)} within {NEAR:.0%})".replace("%", " %")
     return (
-        f"{lead}: at the paper's own latencies {subject} comes out "
+        f"{lead}: at the paper's own latencies, {subject} comes out "
         f"{_off_print(errors)}{most}{claims}."
     )
 
