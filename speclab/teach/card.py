@@ -36,7 +36,7 @@ class Fold(NamedTuple):
     below: str
 
     def html(self, style: str = "") -> str:
-        """The fold, which needs no script and no kernel."""
+        """The fold as HTML, which needs no script and no kernel."""
         styled = f' style="{style}"' if style else ""
         summary = f"<summary{styled}>{escape(self.line)}</summary>"
         return f"<details>{summary}{self.below}</details>"
