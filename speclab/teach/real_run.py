@@ -167,8 +167,8 @@ class PlanRun(BehindButton):
         self.settings = settings
         self.table: pd.DataFrame | None = None
         super().__init__(
-            "Not run yet. The button times every method that this pair can run, and plain "
-            "decoding in between. On two CPU cores this takes a few minutes."
+            "Not run yet. The button measures every method that this pair can run, "
+            "alternating with plain decoding. It takes a few minutes on two CPU cores."
         )
 
     def work(self) -> str:

@@ -278,7 +278,7 @@ class AcceptBarsPicture(LivePicture):
 
 
 def tempered(distribution: Row, temperature: float) -> Row:
-    """A distribution at another temperature, from its normalised powers."""
+    """The normalised probabilities to the power of 1 / ``temperature``."""
     powers: Row = distribution ** (1 / temperature)
     normalised: Row = powers / powers.sum()
     return normalised

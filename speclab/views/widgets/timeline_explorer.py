@@ -279,7 +279,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self._show_simulated()
 
     def _redraw_by_key(self, change: dict[str, int]) -> None:
-        """Skips one draw for each press of the key since the last call."""
+        """Moves on by one draw for each press of the key since the last call."""
         self.seed += change["new"] - change["old"]
         self._show_simulated()
 
