@@ -49,7 +49,7 @@ class Card:
     heading   whether the exercise is solved
     verdict   a sentence: praise, or the counterexample with numbers
     cause     the name of the likely mistake; empty if unknown
-    details   more sentences, for example on the likely cause
+    details   more sentences, for example about the likely cause
     hints     from a nudge to nearly the answer, each behind a button
     """
 

@@ -1,6 +1,6 @@
 """An exercise whose answer is a number or a distribution.
 
-We call the student's function for every case, starting with the smallest. The first
+We call the student's function on every case, starting with the smallest. The first
 case with a wrong answer is the counterexample on the card.
 """
 

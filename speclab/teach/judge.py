@@ -121,7 +121,7 @@ def _likely_in(distributions: Sequence[Distribution]) -> list[Distribution]:
 
 
 def own_randomness() -> Card:
-    """The card of a function that uses other random numbers than its coins."""
+    """The card of a function that uses random numbers other than its coins."""
     return wrong_card(
         "When we ran your function a second time, it did something else.",
         "We try every outcome of the coins, so all randomness must come from `coin()` "

@@ -58,7 +58,7 @@ class MethodExercise:
 
     name       name of the registered method
     wrong      (name of a mistake, a method that makes it)
-    failing    the same, for mistakes that raise an error
+    failing    the same for mistakes that raise an error
     setup      the models and texts on which we try the student's method
     """
 
@@ -153,7 +153,7 @@ class MethodExercise:
         return card
 
     def _behaves_as(self, method: Method, behaviour: Behaviour) -> bool:
-        """Whether one of our methods does the same; the virtual clock comes first."""
+        """Whether a method of ours does the same, compared first on the virtual clock."""
         try:
             for run in behaviour.clock:
                 own = clock_run_of_ours(method, self.setup, run.c, run.temperature)
@@ -195,7 +195,10 @@ def behaviour_of_ours(method: Method, setup: Setup) -> Behaviour:
 def clock_run_of_ours(
     method: Method, setup: Setup, c: float, temperature: float
 ) -> ClockRun:
-    """A run of one of our methods, which takes less time than its whole behaviour."""
+    """Runs one of our methods on the virtual clock.
+
+    This is quicker than computing its whole behaviour.
+    """
     return run_on_clock(method, setup, c, temperature)
 
 

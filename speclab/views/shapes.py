@@ -73,7 +73,7 @@ class Still:
         raise NotImplementedError
 
     def picture(self) -> str:
-        """SVG."""
+        """The picture as SVG."""
         return card(self.drawing(), *self.size)
 
     def _repr_mimebundle_(self, **_: object) -> MimeBundle:

@@ -230,7 +230,7 @@ class TreeRound(DraftedRound):
         return [node for node in range(len(self.tokens)) if node not in parents]
 
     def outcome(self, node: int) -> str:
-        """A node's outcome: accepted, rejected, or dropped if it is not on the path."""
+        """A node's outcome: accepted, rejected, or dropped if off the target's path."""
         outcome = self.draft.outcome[node]
         if outcome == "discarded":
             return "dropped"

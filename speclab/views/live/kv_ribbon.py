@@ -97,7 +97,7 @@ class KvRibbonPicture(SteppedPicture):
         if fuzzy:
             words.append(f", {fuzzy} of them fuzzy")
             if event.payload.drops_fuzzy_slots:
-                words.append(", which it drops at its end")
+                words.append(", which the pass drops when it ends")
         return "".join(words) + "."
 
     def _commit_in_words(self) -> str:

@@ -2,8 +2,8 @@
 
 The script ``live_picture.js`` shows the SVG. It reports drags of elements with a
 ``data-handle``, key presses, and the width of the page. A subclass defines how the
-picture reacts. Outside a notebook the picture is static. This module does
-not depend on what is drawn.
+picture reacts. Outside a notebook the picture is static. This module
+does not depend on what is drawn.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from speclib.drawing import display
 PAGE_SCRIPT = Path(display.__file__).with_name("room.js")
 SCRIPT = Path(__file__).with_name("live_picture.js")
 STYLE = Path(__file__).with_name("live_picture.css")
-STILL_WIDTH = 900.0  # pixels of the picture while the page's width is unknown
+STILL_WIDTH = 900.0  # in pixels, while the page's width is unknown
 LEAST_WIDTH, MOST_WIDTH = 480.0, 1100.0
 
 
 class LivePicture(display.NotebookView, anywidget.AnyWidget):
-    """An SVG with handles.
+    """An SVG picture, with handles that a reader can drag.
 
     A subclass defines ``called``, its name; ``drawing(width)``, the SVG; ``height``,
     in pixels; ``text()``, the picture in words; ``sentence()``, which a screen reader

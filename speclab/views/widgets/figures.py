@@ -49,8 +49,8 @@ HEADINGS = RunFigures(
     draws=f"… in {DRAWS} draws",
     expected="… expected for a long text",
     over_sd="over speculative decoding",
-    accepted="accepted of tested",
-    discarded="discarded of drafted",
+    accepted="tested drafts accepted",
+    discarded="drafts discarded",
     device_time="device time per token",
     waiting="waiting",
 )
