@@ -153,7 +153,7 @@ class MethodExercise:
         return card
 
     def _behaves_as(self, method: Method, behaviour: Behaviour) -> bool:
-        """Whether a method of ours does the same, compared first on the virtual clock."""
+        """Whether a method of ours does the same, compared first on the clock."""
         try:
             for run in behaviour.clock:
                 own = clock_run_of_ours(method, self.setup, run.c, run.temperature)
