@@ -74,11 +74,12 @@ def _chart_html(figure: dict[str, Any]) -> str:
 
 
 def index_html(markdown: str, pages: Set[str]) -> str:
-    """The index as a page, which links to HTML pages if they exist."""
+    """The index as a page, which links to HTML pages, and to tables in them."""
     import mistune
 
     text = str(mistune.html(markdown))
     for page in sorted(pages):
-        own_pages = rf'href="{re.escape(page)}(/[\w-]+)?\.md"'
-        text = re.sub(own_pages, f'href="{page}.html"', text)
+        name = re.escape(page)
+        text = re.sub(rf'href="{name}\.md"', f'href="{page}.html"', text)
+        text = re.sub(rf'href="{name}/([\w-]+)\.md"', rf'href="{page}.html#\1"', text)
     return PAGE.format(title="speclib: all reports", body=text)

@@ -60,6 +60,11 @@ def item_name(item: str) -> str:
     return item.replace("-", " ").capitalize()
 
 
+def item_key(name: str) -> str:
+    """The key of an item with this name: "table-1"."""
+    return name.lower().replace(" ", "-")
+
+
 def answer_of(result: TableResult, points: Sequence[Point]) -> str:
     """The sentences that answer the question of a table's page."""
     errors = errors_of(result, points)

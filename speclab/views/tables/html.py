@@ -6,21 +6,22 @@ work. A table that is wider than its column scrolls inside its own box.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import mistune
 
-if TYPE_CHECKING:
-    pass
+from .answers import item_key
 
 STYLE = f"<style>{Path(__file__).with_name('tables.css').read_text('utf-8')}</style>"
+QUESTION = re.compile(r"<h1>(?=[^<]+?, ([^<,:]+):)")  # "<h1>PEARL, Table 1: ..."
 RENDER = mistune.create_markdown(escape=False, plugins=["table"])
 
 
 def as_html(markdown: str) -> str:
     """HTML of a page's Markdown, with the pages' style."""
     html = str(RENDER(markdown))
+    html = QUESTION.sub(lambda found: f'<h1 id="{item_key(found[1])}">', html)
     html = html.replace("<table>", '<div class="scroll" tabindex=0><table>')
     html = html.replace("</table>", "</table></div>")
     html = html.replace("<p><sup>", '<p class="notes"><sup>')
