@@ -68,7 +68,7 @@ class Shape(NamedTuple):
         return LAYER + 4 * self.width**2 + 3 * self.width * ffn
 
     def at_cost(self, cost: float, least: Shape) -> Shape:
-        """A shape with about this cost, and with layers as similar as possible.
+        """A shape with about this cost, whose layers resemble this shape's.
 
         It has at least as many layers, and as wide an ffn, as ``least``.
         """

@@ -68,9 +68,9 @@ class Decoded(NamedTuple):
 
 
 class OpenPool:
-    """A world of a pair's workers, and what is known about it.
+    """An open world with a pair's workers, and what was measured when it was opened.
 
-    c      seconds of a target pass over those of a draft pass
+    c      the time of a target pass over the time of a draft pass
     draft  the draft's backend, and its size if it was fitted
     """
 

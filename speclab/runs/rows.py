@@ -119,7 +119,7 @@ COLUMNS = (
 )
 
 
-# The fields of a spec that a row's conditions consist of, in this order.
+# The fields of a spec that make up a row's conditions, in this order.
 CONDITIONS = (
     "length",
     "temperature",
@@ -190,7 +190,7 @@ def read(path: Path) -> list[Row]:
     header = tuple(next(reader))
     if header != COLUMNS:
         raise BadValue(
-            f"{path} does not have this version's columns: it lacks "
+            f"{path} has other columns than this version's rows: it lacks "
             f"{sorted(set(COLUMNS) - set(header))} and has "
             f"{sorted(set(header) - set(COLUMNS))} instead; measure again, or move "
             "the file away"

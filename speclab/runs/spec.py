@@ -28,7 +28,7 @@ FIRST_PART = 0.4  # of a cell's requests
 
 
 class WorkerPool(NamedTuple):
-    """The workers that a measured cell requires; cells that need the same share them.
+    """The workers that a measured cell needs; cells with the same needs share them.
 
     ``cancel``: how a worker handles a cancelled operation.
     """

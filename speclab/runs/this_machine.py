@@ -28,7 +28,7 @@ def name_of_this_machine() -> str:
 
 
 def known_name() -> str | None:
-    """This machine's name; None if nothing has been measured here yet."""
+    """This machine's name; None if nothing has been measured on it yet."""
     try:
         content = json.loads(_file().read_text("utf-8"))
         is_this_one = content["hardware"] == [

@@ -91,9 +91,9 @@ def pearl_speed(
 ) -> float:
     """Tokens per second of PEARL, or of an ablation ``without`` one of its two parts.
 
-    A full step takes max(gamma * draft, target). Without "pre-verify" a rejection costs
-    a drafting phase of gamma * draft, in which the target idles and nothing is
-    committed. Without "post-verify" a block is verified in a separate phase of
+    A full step takes max(gamma * draft, target). Without "pre-verify", a rejection
+    costs a drafting phase of gamma * draft, in which the target idles and nothing is
+    committed. Without "post-verify", a block is verified in a separate phase of
     ``target`` seconds, with a bonus if all drafts are accepted. Raises BadValue for
     any other ``without``.
     """

@@ -43,7 +43,7 @@ TOKENIZER_LIBRARY = 150_000  # characters of the standard library's source
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 FIRST = "On the training text"
 SECOND = "On the target's output"
-HEAD_SEED = 70  # added to the run's seed; the drafts use the tens below
+HEAD_SEED = 70  # added to the run's seed; the drafts use smaller multiples of ten
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

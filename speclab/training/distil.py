@@ -44,7 +44,7 @@ TEMPERATURES = (0.0, 0.0, 0.0, 0.8)
 CHUNK = 128  # prompts that the target answers at once
 GROUPS = 32  # groups of masks in every row of a step
 
-CLASSIFICATION_WEIGHT = 0.1  # a head's cross-entropy; its regression has weight 1
+CLASSIFICATION_WEIGHT = 0.1  # of a head's cross-entropy; its regression has weight 1
 NOISE = 0.1  # half the width of the uniform noise that is added to features
 
 
