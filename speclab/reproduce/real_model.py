@@ -29,7 +29,7 @@ PAIR = "smollm2"
 TASK = "mt_bench"  # chats of eight kinds, in turn; Spec-Bench's chats if available
 VIRTUAL_REQUESTS = 8
 
-# On these tasks, outputs are only compared, for a few tokens after each prompt.
+# Outputs are compared on these tasks, too, for a few tokens after each prompt.
 EXACT_TASKS = (
     *("humaneval", "mgsm_de", "mgsm_zh", "translation", "mgsm_ru"),
     *("summarization", "mgsm_th", "gsm8k", "mgsm_te"),

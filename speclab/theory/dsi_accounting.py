@@ -255,8 +255,8 @@ def speedup(
     if np.isinf(best_dsi).any():
         raise BadValue(
             f"no lookahead of {list(lookaheads)} needs at most {most_servers} servers "
-            f"for a drafter at {np.min(share):g} of the target's time: "
-            "give a longer one"
+            f"for a drafter that takes {np.min(share):g} of the target's time: "
+            "give a longer lookahead"
         )
     ratio: np.ndarray = best_si / best_dsi
     return ratio
@@ -276,7 +276,7 @@ def _mean_time(
     alpha = np.asarray(alpha, float)
     if not rules.corrected and (alpha == 0).any():
         raise BadValue(
-            "alpha is 0 and corrected is False: no token ever counts; leave one out"
+            "alpha is 0 and corrected is False, so no token ever counts: change one"
         )
 
     powers = [alpha**right for right in range(tokens + 2)]
