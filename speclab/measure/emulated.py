@@ -1,9 +1,9 @@
-"""Emulated cells: toys in worker processes that take a latency file's times.
+"""Emulated cells: toy models in worker processes, timed by a latency file.
 
-The toys, the keyed random numbers and the windows are those of the virtual cell, so a
-method makes the same decisions. The ratio of its time to the virtual time shows the
-cost of real processes, messages and verification. Devices sleep, so several requests
-run in parallel.
+The toy models, the keyed random numbers and the windows are the same as in the virtual
+cell, so a method makes the same decisions. The ratio of its time to the virtual time
+shows what real processes, messages and verification cost. Workers sleep until a pass
+is over, so several requests run in parallel.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from speclib.worlds.processes import Processes
 from . import other_load
 from .measurement import Group, Measurement, Window, grouped
 
-AT_ONCE = 16  # devices; on two idle cores, within 3 % of the virtual clock
+AT_ONCE = 16  # devices at a time; on two idle cores, within 3 % of the virtual clock
 SEARCH_REQUESTS = 96  # virtual requests, which cost next to nothing
 
 
 class EmulatedCell(NamedTuple):
-    """A cell with a chosen window and settings, which ``toys`` contains."""
+    """A cell whose window and settings have been chosen; ``toys`` contains them."""
 
     name: str
     key: RowKey
@@ -50,7 +50,7 @@ class Requests(NamedTuple):
 
     @property
     def where(self) -> str:
-        """A name that tells these runs from others that begin at the same moment."""
+        """Distinguishes these runs from others that begin at the same moment."""
         key = self.baseline.key
         rate = self.cells[0].key.rate if self.cells else key.rate
         return " ".join([key.on, rate, "over", key.method, key.window]).strip()
@@ -101,7 +101,7 @@ def _run_side_by_side(
 ) -> None:
     """Runs requests, ``at_once`` at a time.
 
-    An interrupt stops each at its next commit.
+    An interrupt stops each request at its next commit.
     """
     interrupted = threading.Event()
     with ThreadPoolExecutor(at_once) as threads:
@@ -148,7 +148,7 @@ def _run_in_turn(
 def trace_request(
     cell: ToyCell, request: int, on_commit: Callable[[Tokens], object] | None = None
 ) -> Trace:
-    """Runs one request in worker processes that take the latency file's times.
+    """Runs one request in worker processes, timed by the cell's latency.
 
     ``on_commit`` is called with each commit's tokens.
     """

@@ -1,14 +1,15 @@
 """Fits a stand-in to this machine: sizes its draft until c matches the paper's.
 
-With the same two shapes, c = t_target / t_draft differs from machine to machine.
-Dilation keeps a model's function in any shape (``speclib.models.dilate``), so we can
-change the draft's shape without changing any token. We change its number of layers, and
-then the width of their ffn to close the remaining gap. The target, and so plain
-decoding, stays the same.
+For the same two shapes, c = t_target / t_draft differs from machine to machine.
+Dilation preserves a model's function in any shape (``speclib.models.dilate``), so we
+can change the draft's shape without changing any token. We change its number of layers,
+and then the width of the layers' ffn to close the remaining gap. The target stays the
+same, and so does plain decoding.
 
-The search assumes that a draft pass costs what its weights cost, plus a constant. It
-measures c, scales the cost by the measured c over the wanted c, and repeats. The result
-is stored in `.cache/runs/fitted.json`, next to the machine's rows.
+The search assumes that the cost of a draft pass is proportional to the number of
+weights, plus a constant. It measures c, scales the cost by the measured c over the
+wanted c, and repeats. The result is stored in `.cache/runs/fitted.json`, next to the
+machine's rows.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ TRIALS = 24
 CHANNELS = 32  # the width of an ffn is a multiple of this
 
 # What a pass and a layer cost in addition to reading their weights, counted in weights.
-# Measured with six pairs on one core of a Xeon, in float32. If they are wrong, the
-# search takes longer.
+# Measured with six pairs on one core of a Xeon, in float32. If these values are wrong,
+# the search only takes longer.
 PASS = 5e6
 LAYER = 1e6
 
@@ -67,7 +68,7 @@ class Shape(NamedTuple):
         return LAYER + 4 * self.width**2 + 3 * self.width * ffn
 
     def at_cost(self, cost: float, least: Shape) -> Shape:
-        """The shape of about this cost whose layers are most like this shape's.
+        """A shape with about this cost, whose layers resemble this shape's.
 
         It has at least as many layers, and as wide an ffn, as ``least``.
         """
@@ -85,8 +86,8 @@ class Fitted:
     file    the draft's shape in the pair's file
     shape   its fitted shape
     wanted  c according to the pair's latency file
-    c       the median measured with the fitted shape; ``low`` and ``high`` are the
-            smallest and the largest ratio
+    c       the median c measured with the fitted shape; ``low`` and ``high`` are the
+            smallest and the largest
     date    when it was measured
     """
 
@@ -142,7 +143,7 @@ def fit(name: str, dtype: str = "auto") -> Fitted:
 
 
 def fitted_pair(name: str, dtype: str = "auto") -> Pair:
-    """The pair with the draft fitted here, or as in its file if there is no fit."""
+    """The pair, with the draft fitted on this machine if there is a fit."""
     pair, fitted = load_pair(name), _fitted(name, dtype)
     return pair if fitted is None else pair.with_draft_shape(fitted.shape)
 
@@ -161,7 +162,7 @@ def describe(name: str, dtype: str = "auto") -> str:
 def search(
     file: Shape, least: Shape, wanted: float, measure: Callable[[Shape], CostRatio]
 ) -> tuple[Shape, CostRatio]:
-    """The shape whose measured c is nearest to ``wanted``, after at most four tries.
+    """The shape whose measured c is closest to ``wanted``, after at most four tries.
 
     ``file`` is tried first. ``least``: the trained model's shape, a lower bound.
     ``measure(shape)`` returns c with a draft of that shape.
@@ -184,7 +185,7 @@ def search(
 
 
 def _measure_c(pair: Pair, wanted: float, dtype: str) -> CostRatio:
-    """Measures c in trials of a target pass in parallel with about c draft passes."""
+    """Measures c in trials: a target pass in parallel with about c draft passes."""
     drafted = gamma_at("auto", wanted)
     operations = {"draft": Propose(TEXT, drafted), "target": Score(TEXT)}
     with Processes(pair, dtype=dtype) as world:
@@ -209,8 +210,8 @@ def _requested(pair: Pair) -> tuple[Shape, float]:
     if pair.fitted is not True or pair.latency is None or pair.draft.shape is None:
         raise BadValue(
             f"pair {pair.name!r} does not request a fit: its file needs "
-            "`fitted = true`, a latency, which sets the wanted c, and a draft with a "
-            "shape"
+            "`fitted = true`, a latency, which determines the wanted c, and a draft "
+            "with a shape"
         )
     return Shape(*pair.draft.shape), load_latency(pair.latency).c
 

@@ -1,4 +1,4 @@
-"""Compares the states in a fuzzy and in an exact forward pass, layer by layer."""
+"""Compares the states in a fuzzy and an exact forward pass, layer by layer."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ def compare_states(
 ) -> dict[str, list[float]]:
     """Cosine similarity of exact and fuzzy states in each layer.
 
-    The result has one list for each of STATES, with one number per layer, averaged over
-    the positions of ``ids``. The states are the input of attention (before its norm),
-    its queries, keys and values (per head, as projected: before their own norm, and
-    before the rotation, which changes no cosine), and its output. Both passes cover the
-    whole text, and the fuzzy one reads fuzzy keys.
+    The result contains a list for each of STATES, with one number per layer, averaged
+    over the positions of ``ids``. The states are the input of attention (before its
+    norm), its queries, keys and values (per head, as projected: before their own norm,
+    and before the rotation, which changes no cosine), and its output. Both passes cover
+    the whole text, and the fuzzy pass reads fuzzy keys.
 
-    Source: EasySpec, Table 5, which does not state over which layers or with which
-    keys.
+    Source: EasySpec, Table 5, which does not state which layers and which keys it uses.
     """
     check(network)
     batch = torch.tensor([list(ids)], device=network.device)
@@ -47,7 +46,10 @@ def compare_states(
 def _states(
     network: PreTrainedModel, ids: torch.Tensor
 ) -> dict[str, list[torch.Tensor]]:
-    """Runs a pass over ``ids``: each of STATES per layer, [T, heads or 1, channels]."""
+    """Runs a pass over ``ids``, and returns each of STATES for every layer.
+
+    A layer's state is [T, heads or 1, channels].
+    """
     states: dict[str, list[torch.Tensor]] = {state: [] for state in STATES}
 
     def keep(state: str, channels: int, module: Any, args: Any, output: Any) -> None:

@@ -1,6 +1,6 @@
 """Computes the similarity of fuzzy and exact states, for any model.
 
-Torch is imported only for the computation, in ``fuzzy_states``.
+Torch is only imported for the computation, in ``fuzzy_states``.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def similarities(
 ) -> Similarities:
     """Compare exact and fuzzy states of a model by cosine similarity, layer by layer.
 
-    model   a pair, whose draft is used as it was trained (layers added by dilation are
-            not informative); or zoo/<name>, a folder, or the hub id of a Llama, Qwen2
-            or Qwen3 model
-    texts   similarities are averaged over all their positions
-    lp      layers per group
-    device  where to compute, "cpu" or "cuda:0"; None: the first place of the pair's
-            draft, or the CPU
+    model   a pair, whose draft is used as it was trained (layers added by dilation
+            would tell nothing); or zoo/<name>, a folder, or the hub id of a Llama,
+            Qwen2 or Qwen3 model
+    texts   one text or several; similarities are averaged over all positions
+    lp      maximum number of layers per group
+    device  where to compute, for example "cpu" or "cuda:0"; None: the first place of
+            the pair's draft, or the CPU
 
     Returns one value per layer for each state: {"h", "q", "k", "v", "Attn output":
     [...]} (see ``fuzzy_states.compare_states``).

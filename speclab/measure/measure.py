@@ -2,8 +2,8 @@
 
     measure([Step(main_tables, prompts=1), Step(main_tables, prompts=8), ...], deadline)
 
-Every run leaves a row when it ends (see ``speclab.runs.rows``). Runs that have a row
-are not repeated, so a second call continues where the first one stopped.
+When a run ends, it is recorded as a row (see ``speclab.runs.rows``). Runs that have a
+row are not repeated, so a second call continues where the first one stopped.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def measure(
 ) -> dict[Spec | ValuesStep, str]:
     """Works through the steps in order, and runs everything that has no rows yet.
 
-    deadline  on the clock of ``time.monotonic``; None: no deadline. The current run is
-              finished.
+    deadline  on the clock of ``time.monotonic``; None: no deadline. A run that has
+              begun is finished.
     say       called with a line of text when something begins
 
-    Returns why cells failed; the others are measured anyway. Raises SpeclibError if
-    rows are damaged or cannot be written.
+    Returns the reason for each failed cell; the others are measured anyway. Raises
+    SpeclibError if rows are damaged or cannot be written.
     """
     measurement = Measurement(deadline, say)
     errors: dict[Spec | ValuesStep, str] = {}

@@ -1,15 +1,16 @@
 """Measured cells: real models in worker processes, with methods taking turns.
 
-On each prompt plain decoding runs first, then every method in rotating order:
+For each prompt, plain decoding runs first, then every method, in rotating order:
 
     prompt 0    plain   pearl   speculative   dsi
     prompt 1    plain   speculative   dsi   pearl
     prompt 2    plain   dsi   pearl   speculative
 
 If the machine slows down, it slows all of them. Plain decoding comes first, since a row
-is useless without its baseline: so interrupting a measurement loses only the current
-run. All settings are warmed up beforehand. Cells that end up with the same method and
-window share a run. A row records where its output first differs from plain decoding's.
+is useless without its baseline. So if a measurement is interrupted, only the current
+run is lost. All settings are warmed up beforehand. Cells that end up with the same
+method and window share a run. A row records where its output first differs from plain
+decoding's.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class Turns:
             self._measurement.fail([key_of(cell)], error)
 
     def _run_of(self, cell: MeasuredSpec) -> MeasuredSpec:
-        """The run for a cell, shared with cells that end up with the same window."""
+        """The run for a cell; cells that end up with the same window share it."""
         gamma = self._windows[cell].gamma
         has_tail = cell.with_tail and gamma is not None
         return cell.changed(gamma=gamma, requests=1, with_tail=has_tail)
@@ -105,7 +106,7 @@ class Turns:
     def _take_turns(
         self, number: int, loaded: Prompt | Turn, cells: list[MeasuredSpec]
     ) -> None:
-        """Runs plain decoding and all cells on a prompt, and appends a row per run.
+        """Runs plain decoding and all cells on a prompt, and appends a row for each.
 
         If a run fails, so do its cells; if plain decoding fails, so do all cells.
         """
@@ -143,9 +144,9 @@ class Turns:
                 group.add(key, window, turn, counts, others, differs)
 
     def _where_it_differs(self, tokens: Tokens, plain_tokens: Tokens) -> int | None:
-        """The first token that differs from plain decoding's; None if none does.
+        """The first position where tokens differ from plain decoding's, or None.
 
-        Also None if a difference would prove nothing: with sampling, or in a narrow
+        None, too, if a difference would prove nothing: with sampling, or in a narrow
         dtype.
         """
         is_exact = TORCH_NAMES[self._plain.dtype] in EXACT

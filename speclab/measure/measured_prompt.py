@@ -39,7 +39,7 @@ def decode_prompt(
 
 
 def _first_tokens(result: Result, count: int) -> Result:
-    """The result, cut to its first ``count`` tokens and the drafts beyond them."""
+    """The result, cut to its first ``count`` tokens; drafts beyond them are kept."""
     tokens = result.tokens[:count]
     text = "".join(result.pieces[token] for token in tokens)
     trace = cut_at(result.trace, count)
@@ -51,8 +51,8 @@ def with_replies(
 ) -> Prompt:
     """The prompt for a dialogue's turn, with plain decoding's replies to earlier turns.
 
-    Any exact method would give the same replies. ``plain``: plain decoding of these
-    prompts.
+    Any exact method would write the same replies. ``plain``: the cell that decodes
+    these prompts with plain decoding.
     """
     if not isinstance(prompt, Turn):
         return prompt

@@ -26,7 +26,7 @@ Key = TypeVar("Key", bound=Hashable)
 class Window(NamedTuple):
     """The window that a cell uses; ``gamma`` is None for a method without a window.
 
-    ``how``: the way it was chosen; "" if the cell requested a number.
+    ``how``: how it was chosen; "" if the cell requested a number.
     """
 
     gamma: int | None
@@ -58,9 +58,9 @@ class Measurement:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def missing(self, spec: Spec, prompts: int) -> list[int]:
-        """The numbers of the first prompts that have no run grouped with a baseline.
+        """The numbers of the first prompts that lack a run grouped with a baseline.
 
-        A killed run may have left rows of methods without their baseline. A failed cell
+        A killed measurement may have left rows without their baseline. A failed cell
         has no missing prompts.
         """
         key = key_of(spec)
@@ -94,8 +94,8 @@ class Group:
     """Runs that take turns on one prompt, and their rows.
 
     where   where they run, in words
-    prompt  the prompt's number
-    c       seconds of a target pass over those of a draft pass
+    prompt  the prompt's index in the task
+    c       the time of a target pass over the time of a draft pass
     draft   the draft's backend
     """
 
@@ -147,7 +147,7 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 
 
 def in_words(error: Exception) -> str:
-    """Why a cell failed, and how to install a missing library."""
+    """Why a cell failed; if a library is missing, also how to install it."""
     if not isinstance(error, ImportError):
         return f"{error}" or type(error).__name__
     return (
@@ -157,7 +157,7 @@ def in_words(error: Exception) -> str:
 
 
 def now() -> str:
-    """The date and the time, to the second."""
+    """The date and time, to the second."""
     return datetime.now().isoformat(timespec="seconds")
 
 
@@ -177,7 +177,7 @@ def commit_of_code() -> str:
 
 
 def _git(*words: str) -> str:
-    """A git command's output."""
+    """The output of a git command."""
     finished = subprocess.run(
         ["git", "-C", str(paths.ROOT), *words],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Measures the time to move a draft's KV cache from one of its replicas to another.
+"""Measures how long it takes to move a draft's KV cache from one replica to another.
 
 Each replica is a separate process, as in a measured pair.
 """
@@ -29,10 +29,10 @@ PATIENCE = 300.0  # seconds to build the models, and to make all moves
 def measure_transport(
     pair: Pair, lengths: tuple[int, ...], repeats: int
 ) -> dict[int, list[float]]:
-    """Seconds per move of the cache, by the number of cached tokens.
+    """How long each move of the cache takes, by the number of cached tokens.
 
-    A move lasts from the request until the other replica has the cache. Raises BadValue
-    for a pair whose draft has no replicas.
+    A move is timed from the request until the other replica has received the cache.
+    Times are in seconds. Raises BadValue for a pair whose draft has no replicas.
     """
     ranks = open_pair(pair).ranks(ROLE)
     if pair.draft.spread != "replicas" or ranks < 2:
@@ -58,7 +58,7 @@ def _receive(worker: Worker) -> Any:
 
 
 def _start(pair: Pair, rank: Rank) -> Any:
-    """Builds one replica; the first one replies with the times of the moves."""
+    """Builds one replica; the first one replies with how long the moves took."""
     opened = open_pair(pair)
     places = opened.place.of(ROLE)
     pin(places[rank.number : rank.number + 1], pair.place.threads)
@@ -78,14 +78,15 @@ def _move_often(
 
 
 def _time_move(model: Any, length: int) -> float:
-    """Seconds until the last replica has the first one's cache."""
+    """How long it takes until the last replica has received the first one's cache."""
     model.reset()
     model.rows((1,) * length, 0, Sampler())
-    model.go_to_first()  # returns when the others have followed
+    model.go_to_first()  # returns when the other replicas have followed
 
     start = time.perf_counter()
     model.go_to_last()
-    model.go_to_last()  # returns when the last one is done; now nothing has to move
+    # Nothing is left to move, so this returns as soon as the last replica is done.
+    model.go_to_last()
     seconds = time.perf_counter() - start
     model.go_to_first()
     return seconds

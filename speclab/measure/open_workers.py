@@ -1,4 +1,4 @@
-"""Keeps a measured pair's workers open, with what is known once they run."""
+"""Keeps a measured pair's workers open, and what was measured when they started."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ WARM_UP_GAMMA = 2
 class OpenWorkers:
     """The workers of the last requested pool, kept open from step to step.
 
-    Starting them takes seconds, since they build models. Another pool's workers are
-    stopped first, since not every machine has memory for two pairs. Use as a context
-    manager.
+    Starting workers takes seconds, since they build models. Another pool's workers are
+    stopped first, since not every machine has enough memory for two pairs. Use this
+    object as a context manager.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class OpenWorkers:
             self._open = None
 
     def of(self, pool: WorkerPool, measurement: Measurement) -> OpenPool:
-        """The workers of ``pool``, started if they are not open."""
+        """The workers of ``pool``, which are started unless they are open."""
         if self._open is None or not self.has_open(pool):
             self.close()
             measurement.say(f"starting {pool.pair}")
@@ -61,16 +61,16 @@ class OpenWorkers:
 
 
 class Decoded(NamedTuple):
-    """A run's new tokens, with its counts and seconds."""
+    """A run's new tokens, counts and times."""
 
     tokens: Tokens
     counts: Counts
 
 
 class OpenPool:
-    """A world of a pair's workers, and what is known about it.
+    """An open world with a pair's workers, and what was measured when it was opened.
 
-    c      seconds of a target pass over those of a draft pass
+    c      the time of a target pass over the time of a draft pass
     draft  the draft's backend, and its size if it was fitted
     """
 
@@ -96,7 +96,7 @@ class OpenPool:
 
     def close(self) -> None:
         """Stops all processes."""
-        with ExitStack() as closing:  # the others too if one fails
+        with ExitStack() as closing:  # closes the others even if one fails
             closing.callback(self.world.close)
             for peer in self._peers.values():
                 closing.callback(peer.close)
@@ -113,7 +113,7 @@ class OpenPool:
         return Decoded(answer.tokens, Counts(**asdict(answer.stats)))
 
     def warm_up(self, spec: MeasuredSpec, prompt: Prompt) -> None:
-        """Decodes a few tokens with plain decoding and with the cell's method, once."""
+        """Once, decodes a few tokens with plain decoding and with the cell's method."""
         plain, own = spec.plain_decoding, spec.changed(with_tail=False)
         if own.gamma is not None:
             own = own.changed(gamma=WARM_UP_GAMMA)

@@ -1,12 +1,13 @@
 """Measures how busy other programs keep the machine while a cell runs.
 
-A measured or emulated time is meaningful only if no other program used the same cores.
-So we watch every timed request:
+A measured or emulated time is only meaningful if no other program used the same cores.
+So during every timed request we measure
 
     others = (CPU seconds of all programs - our CPU seconds) / (seconds x cores)
 
-It is 0 on a machine that is otherwise idle, and 1 if others use all cores. Time that a
-virtual machine's host takes ("steal") counts as the others'. GPUs are not watched.
+This share is 0 on a machine that is otherwise idle, and 1 if other programs use all
+cores. Time that a virtual machine's host takes ("steal") counts as used by others. The
+use of GPUs is not measured.
 """
 
 from __future__ import annotations
@@ -16,16 +17,19 @@ import os
 import time
 from dataclasses import dataclass
 
-# For shorter times the system's clocks, which tick every 10 ms, are too coarse.
+# The system's clocks tick every 10 ms, which is too coarse for shorter times.
 SHORTEST_SECONDS = 0.1
 
-# Times that are not work; user time already includes guest time.
+# Not counted as work: idle times, and guest time, which user time already includes.
 NOT_WORK = {"idle", "iowait", "guest", "guest_nice"}
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Three clocks at one moment, in seconds: wall, all programs', and our own."""
+    """Three clocks at one moment, in seconds: wall time, and the CPU time used so far.
+
+    ``everybody``: CPU time of all programs. ``own``: our own.
+    """
 
     wall: float
     everybody: float
@@ -33,22 +37,22 @@ class Reading:
 
 
 def read_clocks() -> Reading:
-    """Reads the clocks; our own time covers this process and all that it started."""
+    """Reads the clocks; our CPU time covers this process and all that it started."""
     return Reading(
         wall=time.monotonic(), everybody=_work_of_all_programs(), own=_own_work()
     )
 
 
 def others_since(start: Reading) -> float:
-    """The share of the machine that others took since ``start``, from 0 to 1.
+    """The share of the machine that others have used since ``start``, from 0 to 1.
 
-    It is 0 if less than ``SHORTEST_SECONDS`` have passed.
+    It is 0 if less than ``SHORTEST_SECONDS`` has passed.
     """
     return others_between(start, read_clocks())
 
 
 def others_between(start: Reading, end: Reading) -> float:
-    """The share that others took between two readings; see ``others_since``."""
+    """The share that others used between two readings (see ``others_since``)."""
     seconds = end.wall - start.wall
     if seconds < SHORTEST_SECONDS:
         return 0.0
@@ -58,7 +62,7 @@ def others_between(start: Reading, end: Reading) -> float:
 
 
 def _work_of_all_programs() -> float:
-    """Seconds that our cores have worked for anybody, or were taken by the host."""
+    """How long our cores have worked for any program or were taken by the host."""
     import psutil  # missing in a browser, where nothing is measured
 
     per_core = psutil.cpu_times(percpu=True)

@@ -26,12 +26,12 @@ class Turn(NamedTuple):
 def load_prompts(
     task: str, length: int | None, count: int, tokenizer: Any
 ) -> list[Prompt | Turn]:
-    """The first ``count`` prompts of a task; the task "toy" is for toys.
+    """The first ``count`` prompts of a task; the task "toy" is for toy models.
 
     Official prompts are used if available (see ``official_folder``). Each turn of a
-    dialogue is a prompt. With a ``length``, each prompt is a text of at most ``length``
-    tokens: the task's prompts joined in order, starting from the first prompt for the
-    first text, from the second for the second, and so on.
+    dialogue is a prompt. With a ``length``, the task's prompts are joined and cut to at
+    most ``length`` tokens: the first text begins with the first prompt, the second text
+    with the second prompt, and so on.
     """
     if task == "toy":
         toys: list[Prompt | Turn] = ["toy"] * count
@@ -54,8 +54,8 @@ def load_prompts(
 def _turns(task: str, count: int) -> list[Prompt | Turn]:
     """The first ``count`` turns of a task's prompts, dialogue by dialogue.
 
-    If a task has several categories, as MT-bench does, they take turns, so a few
-    prompts cover every category.
+    If a task has several categories, as MT-bench does, the categories alternate, so a
+    few prompts cover all of them.
     """
     turns: list[Prompt | Turn] = []
     all_prompts = prompts.load(task, folder=official_folder(task))
@@ -65,8 +65,8 @@ def _turns(task: str, count: int) -> list[Prompt | Turn]:
             turns.append(Turn(prompt, number))
     if count > len(turns):
         raise BadValue(
-            f"asked for {count} prompts of {task}, which has {len(turns)}: choose 1 to "
-            f"{len(turns)}"
+            f"asked for {count} prompts of {task}, which has only {len(turns)}: choose "
+            f"1 to {len(turns)}"
         )
     return turns[:count]
 

@@ -23,7 +23,7 @@ def layer_similarity(
 ) -> Iterator[At]:
     """The similarity of a draft's fuzzy and exact states, text by text.
 
-    lp      maximal layers per group (see ``similarities``)
+    lp      maximum number of layers per group (see ``similarities``)
     length  each text is the task's prompts, joined and cut to this many tokens
     """
     opened = open_pair(load_pair(pair))
@@ -39,7 +39,10 @@ def layer_similarity(
 def cache_transport(
     pair: str, numbers: Sequence[int], lengths: tuple[int, ...]
 ) -> Iterator[At]:
-    """Seconds to move a draft's KV cache to another replica, by number of tokens."""
+    """How long moving a draft's KV cache to another replica takes, in seconds.
+
+    ``lengths``: the numbers of cached tokens.
+    """
     seconds = measure_transport(load_pair(pair), lengths, len(numbers))
     for length, repeats in seconds.items():
         for number, repeat in zip(numbers, repeats, strict=True):
@@ -51,7 +54,7 @@ def acceptance_by_place(
 ) -> Iterator[At]:
     """The share of tested drafts accepted, by position in the window, text by text.
 
-    Runs greedy speculative decoding with the models as they were trained.
+    Runs greedy speculative decoding with the models in the shapes of their training.
     """
     opened = open_pair(load_pair(pair))
     texts = load_prompts(task, None, numbers[-1] + 1, opened.tokenizer)
@@ -80,7 +83,7 @@ MEASURED: dict[str, Callable[..., Iterator[At]]] = {
 
 
 def measure_values(step: ValuesStep, measurement: Measurement) -> str | None:
-    """Measures a step's missing values and appends them; returns why it failed."""
+    """Measures a step's missing values and appends them; if it fails, returns why."""
     name = measurement.machine, *step.name
     done = set()
     for value in read_all_values():

@@ -1,7 +1,7 @@
 """Chooses a method's best window for a pair, on the virtual clock.
 
-The pair's c and its acceptance rate are measured. Toys with the same c and acceptance
-rate then run the method with each window, which needs no device time.
+The pair's c and its acceptance rate have been measured. Toy models with the same c and
+acceptance rate run the method with each window, which takes no time on a device.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from speclib.trace.metrics import total
 
 from .measurement import Window
 
-REQUESTS, TOKENS = 4, 64  # for the toys, with each window
+REQUESTS, TOKENS = 4, 64  # for the toy models, with each window
 LONGEST = 16
 
 
@@ -28,7 +28,7 @@ def best_window(
     acceptance_rate: float,
     cancel: str,
 ) -> Window:
-    """The window with the most tokens per second, from 1 to min(2c + 2, ``LONGEST``).
+    """The window from 1 to min(2c + 2, ``LONGEST``) with the most tokens per second.
 
     ``cancel``: how the pair's workers handle a cancelled operation.
     """

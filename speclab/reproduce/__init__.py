@@ -1,7 +1,7 @@
 """``make reproduce``: measures cells, then writes tables, notebooks and pages.
 
-``reproduce`` runs all of this, and ``order`` defines the order of measurements.
-``book`` opens a paper for reading, ``notebooks`` runs its notebook, and ``publish``
+``reproduce`` runs everything, and ``order`` defines the order of measurements. ``book``
+opens a paper for reading, ``notebooks`` runs the paper's notebook, and ``publish``
 writes the files under ``reports/``. ``real_model`` measures SmolLM2 and writes its
 page. ``site`` builds a web site from the committed files.
 """

@@ -9,7 +9,7 @@ from speclib.atomic_files import write_atomically
 
 
 def make_audit_page() -> None:
-    """Writes reports/audit.md and audit.html, if ``data`` has an audit."""
+    """Writes reports/audit.md and audit.html, if ``data`` contains an audit."""
     from speclab.audit.page import audit_page
 
     from .pages import notebook_page

@@ -1,11 +1,11 @@
-"""Opens a paper for reading: fills its tables once, and shows each as a page.
+"""Opens a paper for reading: fills in its tables once, and shows each as a page.
 
     pearl = Book("pearl")
     pearl.show("table-5")           # does it reproduce, how closely, and what to know
     pearl.timeline("table-1", "Llama2 7&70B")
 
-The notebooks under ``notebooks/reproduce`` use it. Numbers come from rows that were
-published or measured here, and from the committed virtual numbers.
+The notebooks under ``notebooks/reproduce`` use this. Numbers come from rows that were
+published or measured on this machine, and from the committed virtual numbers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ShownRun:
 class Book:
     """A paper and its filled tables.
 
-    minutes  measure the paper's tables for this long before showing anything
+    minutes  how long to measure the paper's tables before showing anything
     errors   why cells failed in the last measurement
 
     Raises SpeclibError for an unknown paper.
@@ -124,7 +124,7 @@ class Book:
     def _ways(self, name: str) -> dict[str, Reconciled]:
         """Explains, cause by cause, why measured numbers differ from printed ones.
 
-        Only for the paper's first table, since each number takes seconds.
+        This is only for the paper's first table: explaining a number takes seconds.
         """
         table = self.item(name).table
         main = table.main
@@ -147,11 +147,12 @@ class Book:
     def timeline(
         self, name: str, column: str | None = None, *, tokens: int = 24
     ) -> Timeline | None:
-        """An item's printed steps, replayed; or one request for each row of a column.
+        """A timeline of an item's printed steps, or of a request for each of its rows.
 
-        The requests are simulated now, with the paper's latencies. The axis ends when
-        the slowest method has written ``tokens`` tokens. Returns None if ``column`` has
-        no virtual numbers.
+        Without a ``column``, the printed steps are replayed. With one, the requests are
+        simulated now, with the paper's latencies; the axis ends when the slowest method
+        has written ``tokens`` tokens. Returns None if ``column`` has no virtual
+        numbers.
         """
         from speclib.drawing.timeline.widget import timeline
 
@@ -183,7 +184,7 @@ def _replayed_run(steps: ReplayedSteps) -> ShownRun:
 
 
 def _when_written(tokens: int, trace: Trace) -> float:
-    """The time in seconds when a run has written ``tokens`` tokens, or all of its."""
+    """When a run has written ``tokens`` tokens, or if it writes fewer, when it ends."""
     written = 0
     for event in trace.commits:
         written += len(event.tokens)

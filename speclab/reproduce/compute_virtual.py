@@ -22,9 +22,9 @@ from speclib.atomic_files import write_atomically
 def compute_virtual(papers: Iterable[Paper], recompute: bool = False) -> dict[str, str]:
     """Brings ``data/virtual.csv`` and ``data/virtual-grids.json`` up to date.
 
-    With ``recompute`` everything is computed again, and lines are dropped if their
-    cells are no longer in any paper. A failing cell does not affect the others. Returns
-    the reason for each failed cell, by its name.
+    With ``recompute``, everything is computed again, and lines whose cells are no
+    longer in any paper are dropped. A failing cell does not affect the others. Returns
+    the reason for each failed cell, by the cell's name.
     """
     papers = list(papers)
     lines = {} if recompute else virtual_numbers.read_texts()
@@ -47,7 +47,10 @@ def compute_virtual(papers: Iterable[Paper], recompute: bool = False) -> dict[st
 def missing_cells(
     papers: Iterable[Paper], lines: Container[Key] | None = None
 ) -> dict[VirtualSpec, list[TableCell]]:
-    """The cells without a line in the file, by their spec."""
+    """The cells whose numbers are missing from ``lines``, grouped by spec.
+
+    ``lines``: by default, those in ``data/virtual.csv``.
+    """
     there = virtual_numbers.read_texts() if lines is None else lines
     cells: dict[VirtualSpec, list[TableCell]] = {}
     for paper in papers:
@@ -60,7 +63,7 @@ def missing_cells(
 
 
 def fill_now(table: Table) -> TableResult:
-    """Fills a table with virtual numbers computed now, and stores nothing."""
+    """Fills in a table with virtual numbers computed now, and stores nothing."""
     cells = cells_to_run(table, ("virtual",))
     numbers = {}
     for cell in cells:

@@ -17,14 +17,14 @@ Say = Callable[[str], object]  # shows a line of progress
 
 
 def print_at_once(text: str) -> None:
-    """Prints a line and flushes it, so a log shows it without delay."""
+    """Prints a line and flushes it, so that it appears in a log without delay."""
     print(text, flush=True)
 
 
 def measure_papers(
     papers: Iterable[Paper], deadline: float, quick: bool, say: Say
 ) -> dict[Spec, str]:
-    """Measures papers' tables in order; returns why cells failed."""
+    """Measures papers' tables in order; returns the reason for each failed cell."""
     from speclab.measure.fit import fit, needs_fit
     from speclab.measure.measure import Step, measure
     from speclab.runs.spec import MeasuredSpec, Spec
@@ -42,7 +42,7 @@ def measure_papers(
         try:
             if time.monotonic() < deadline and needs_fit(pair, dtype):
                 say(f"{pair}: {fit(pair, dtype)}")
-        except Exception as error:  # its cells will fail too; the others are measured
+        except Exception as error:  # its cells will fail, too; others are measured
             say(f"{pair} is not fitted: {error}")
     say(f"measuring for at most {(deadline - time.monotonic()) / 60:.1f} min")
     errors = measure(todo, deadline, say)

@@ -1,6 +1,6 @@
 """Runs notebooks strictly: unknown parameters fail, and no incomplete output remains.
 
-Papermill's own command only warns about a parameter that the notebook does not have.
+Papermill's own command merely warns about a parameter that the notebook does not have.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def run_notebook(
     *,
     bar: bool = True,
 ) -> Path:
-    """Runs the notebook ``path`` and writes the executed one to ``out``.
+    """Runs the notebook ``path`` and writes the executed notebook to ``out``.
 
     ``bar``: whether to show a progress bar in a terminal.
 
     Raises SpeclibError for a parameter that the notebook does not have, and for a
-    failing cell. On an error, ``out`` is unchanged, and ``out``.part contains the
+    failing cell. After an error, ``out`` is unchanged, and ``out``.part contains the
     notebook up to the failing cell.
     """
     parameters = dict(parameters or {})
@@ -53,7 +53,7 @@ def run_notebook(
         raise BadValue(f"no notebook {path}: give the path of an .ipynb file")
     _check_parameters(path, parameters)
 
-    # Charts are stored as data: pages render them.
+    # Charts are stored as data, which the pages render.
     os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"
     part = out.with_name(f"{out.name}.part")
     part.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def run_notebooks(
 ) -> Iterator[tuple[str, str | None]]:
     """Runs notebooks in parallel, one per core.
 
-    Yields each notebook's name when it ends, with the reason if it failed or None.
+    When a notebook ends, yields its name, and the reason if it failed or None.
     """
     running = {notebook.name for notebook in to_run}
     try:
@@ -86,7 +86,7 @@ def run_notebooks(
             yield name, reason
     except SpeclibError:
         for name in sorted(running):
-            yield name, "a process that ran notebooks was killed; run again"
+            yield name, "a process that ran notebooks was killed; run the command again"
 
 
 def _run_one(notebook: NotebookToRun) -> tuple[str, str | None]:
@@ -108,9 +108,8 @@ def in_words(error: Exception) -> str:
 def store_lecture(path: Path) -> Path:
     """Runs a lecture in place, with its default parameters, and cleans it for storing.
 
-    Stores outputs that a page can show: text, tables, pictures. Widgets, whose state
-    would be missing, and execution times are dropped. Buttons that run real models are
-    clicked.
+    Keeps outputs that a page can show: text, tables, pictures. Drops execution times,
+    and widgets, whose state would be missing. Buttons that run real models are clicked.
     """
     os.environ["SPECLIB_CLICK"] = "1"
     try:
@@ -142,10 +141,10 @@ def _keep_what_pages_show(notebook: NotebookNode, name: str) -> None:
 
 
 def with_palette(png: bytes) -> bytes:
-    """The picture in 256 colours on white, which needs less than half the bytes.
+    """The picture in 256 colours on white, which takes less than half the bytes.
 
-    Our pictures use a few flat colours, and their rounded corners are transparent.
-    Requires Pillow, which is installed wherever lessons are stored.
+    Our pictures use a few flat colours, and their rounded corners are transparent. This
+    function requires Pillow, which is installed wherever lessons are stored.
     """
     from PIL import Image
 
@@ -164,7 +163,7 @@ def with_palette(png: bytes) -> bytes:
 def list_parameters(path: Path) -> list[str]:
     """The names of a notebook's parameters.
 
-    They are assigned in the one cell tagged ``parameters``. Raises SpeclibError unless
+    They are assigned in the cell tagged ``parameters``. Raises SpeclibError unless
     exactly one cell has this tag.
     """
     cells = []
@@ -173,8 +172,8 @@ def list_parameters(path: Path) -> list[str]:
             cells.append(cell)
     if len(cells) != 1:
         raise BadValue(
-            f"{path} has {len(cells)} parameters cells: tag the one cell that sets "
-            "them `parameters`"
+            f"{path} has {len(cells)} cells tagged `parameters`: give this tag to the "
+            "one cell that sets the parameters"
         )
 
     names = []

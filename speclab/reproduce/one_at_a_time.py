@@ -1,4 +1,4 @@
-"""Makes runs of ``make reproduce`` in the same checkout take turns."""
+"""Ensures that only one ``make reproduce`` runs in a checkout at a time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from speclib.atomic_files import cannot_write
 def one_at_a_time(say: Callable[[str], object]) -> Iterator[None]:
     """Waits, with a message, until no other run is under way in this checkout.
 
-    The system frees the lock of a killed run. Raises SpeclibError if the lock file
-    cannot be written.
+    The operating system releases the lock of a killed run. Raises SpeclibError if the
+    lock file cannot be written.
     """
     path = paths.CACHE / "reproduce.lock"
     lock = FileLock(path)
@@ -26,7 +26,7 @@ def one_at_a_time(say: Callable[[str], object]) -> Iterator[None]:
     except Timeout:
         say(
             "another run is under way in this checkout: waiting for it to end "
-            "(interrupt to stop waiting); what it has measured is not repeated"
+            "(interrupt to stop waiting); its measurements will not be repeated"
         )
         lock.acquire()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Orders the measurements: this list, from top to bottom, until the deadline.
+"""Defines the order of the measurements, which go on until the deadline:
 
     1  PEARL's main table: eight prompts per cell
     2  the other papers' main tables: four prompts per cell
@@ -8,10 +8,11 @@
     5  values that do not come from running a method
     6  all tables: two prompts, four, eight, and so on up to the number a cell requests
 
-With ``quick``, only the first two are measured, with three prompts and with one prompt.
-Starting a pair's workers and choosing its windows takes as long as ten runs, so a step
-includes as many prompts as it can. A cell in several tables is measured once. A run
-that has a row is not repeated, so a second call continues where the first one ended.
+With ``quick``, only the first two are measured, with three prompts and one prompt per
+cell. Starting a pair's workers and choosing its windows takes as long as ten runs, so
+the first steps include several prompts. A cell in several tables is measured once. A
+run that has a row is not repeated, so a second call continues where the first one
+ended.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ FIRST = "pearl"  # the paper whose main table comes first
 
 
 def steps(papers: Sequence[Paper], quick: bool = False) -> Iterator[Step | ValuesStep]:
-    """The steps of the list above, for these papers."""
+    """The steps listed at the top of this module, for these papers."""
     first = [spec for p in papers if p.key == FIRST for spec in main_specs(p)]
     others = [spec for p in papers if p.key != FIRST for spec in main_specs(p)]
     yield from _to(_specs_measured_first(first), 3 if quick else 8)
@@ -51,9 +52,9 @@ def steps(papers: Sequence[Paper], quick: bool = False) -> Iterator[Step | Value
 
 
 def _specs_measured_first(specs: Sequence[Spec]) -> list[Spec]:
-    """The measured cells, except plain decoding on all cores of a pair.
+    """The measured cells, except plain decoding on all of a pair's cores.
 
-    DSI has no measured cells, so its emulated cells are included instead.
+    DSI's tables have no measured cells, so emulated cells are included instead.
     """
     measured = [spec for spec in specs if isinstance(spec, MeasuredSpec)]
     emulated = [spec for spec in specs if isinstance(spec, EmulatedSpec)]

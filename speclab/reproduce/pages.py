@@ -1,4 +1,4 @@
-"""Turns executed notebooks into pages that open from disk, and lists them."""
+"""Turns executed notebooks into HTML pages that open from disk, and lists them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ th, td {{ padding: 0.1rem 0.5rem; vertical-align: top; }}
 
 
 def notebook_page(executed: str, title: str) -> str:
-    """The page of an executed notebook (its JSON text): texts and outputs, no code.
+    """The HTML page of an executed notebook (its JSON), with outputs but no code.
 
-    The page loads nothing but plotly.min.js from the same folder, for its charts.
+    The page loads nothing but plotly.min.js, for its charts, from the same folder.
     """
     from nbconvert import HTMLExporter
 

@@ -1,6 +1,7 @@
 """Writes the report files: ledger, claims, Markdown, pages, index.
 
-Each is written completely or left unchanged. ``views`` determines what they look like.
+Each file is written completely or left unchanged. ``views`` determines what the files
+look like.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from .book import Book
 
 # -- rows of other machines ------------------------------------------------------------
 def merge_rows(path: Path) -> int:
-    """Adds rows that another machine wrote, and returns the number of new rows.
+    """Adds rows from another machine's file, and returns the number of new rows.
 
-    They are added to ``data/runs/<machine>.csv``, so every report shows them. Raises
-    BadValue for a file that is damaged or has other columns.
+    The rows are added to ``data/runs/<machine>.csv``, so every report shows them.
+    Raises BadValue for a file that is damaged or has other columns.
     """
     if not path.is_file():
         raise BadValue(
@@ -77,7 +78,7 @@ def write_tables(books: Iterable[Book]) -> None:
 
 # -- pages -----------------------------------------------------------------------------
 def write_front_figure(book: Book) -> None:
-    """Writes timeline.png, the front page's figure, if this paper provides it."""
+    """Writes timeline.png, the front page's figure, if the book's paper provides it."""
     front = book.paper.facts.get("front")
     if front:
         timeline = book.timeline(front["item"], front["column"])
@@ -110,7 +111,7 @@ def write_index_page(books: Iterable[Book]) -> None:
 
 
 def _further_pages() -> list[str]:
-    """The index's lines for existing pages that belong to no paper."""
+    """The index's lines for existing reports that do not belong to a paper."""
     lines = {
         "smollm2.md": "[A real model](smollm2.md): every method on SmolLM2, measured.",
         "audit.md": "[The audit](audit.md): what papers and code claim, checked.",

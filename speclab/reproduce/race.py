@@ -1,7 +1,7 @@
 """Draws an animated race of methods, on a page without Python.
 
-The timeline for every position of the slider is drawn when the page is written; the
-timeline widget's own script shows and plays it. A page has one race.
+The timelines for all positions of the slider are drawn when the page is written; the
+timeline widget's own script shows and plays them. A page has at most one race.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Measures SmolLM2 with every method on chats, and writes ``reports/smollm2.md``.
 
-Measuring adds this machine's rows, and the page is made from rows. Each method runs
-with its default settings, and a method with a window also with its best window.
+Measuring adds rows from this machine, and the page is made from rows. Most methods run
+with their default settings; some run with their best window or with narrow settings.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from speclib.trace.metrics import total
 from .measuring import print_at_once
 
 PAIR = "smollm2"
-TASK = "mt_bench"  # chats of eight kinds in turn; Spec-Bench's if available
+TASK = "mt_bench"  # chats of eight kinds, in turn; Spec-Bench's chats if available
 VIRTUAL_REQUESTS = 8
 
-# Outputs are also compared on other tasks, for a few tokens after each prompt.
+# Outputs are compared on these tasks, too, for a few tokens after each prompt.
 EXACT_TASKS = (
     *("humaneval", "mgsm_de", "mgsm_zh", "translation", "mgsm_ru"),
     *("summarization", "mgsm_th", "gsm8k", "mgsm_te"),
@@ -37,7 +37,7 @@ EXACT_TASKS = (
 EXACT_PROMPTS, EXACT_TOKENS = 2, 16  # prompts per task, tokens per prompt
 
 # Method, window and other settings. Methods whose passes read many tokens also run with
-# narrow settings: by default some are slower than plain decoding (see
+# narrow settings, because some are slower than plain decoding by default (see
 # ``About.narrow``).
 SETTINGS: tuple[tuple[str, str | None, dict[str, int]], ...] = (
     ("speculative", "auto", {}),
@@ -63,20 +63,20 @@ SETTINGS: tuple[tuple[str, str | None, dict[str, int]], ...] = (
 
 ABOUT = """# SmolLM2 with every method
 
-SmolLM2-135M-Instruct, a real language model, answers chats. Its draft is itself in four
-bits, in llama.cpp: quantised self-drafting. This reproduces no paper. Both are the same
-model, so the draft is nearly always right, and these numbers do not tell what a small
-draft model would achieve.
+SmolLM2-135M-Instruct, a real language model, answers chats. Its draft is the same model
+quantised to four bits, in llama.cpp (quantised self-drafting). This page does not
+reproduce a paper. Because both are the same model, the draft is nearly always right,
+and these numbers do not tell what a small draft model would achieve.
 
 `speed-up` is over plain decoding, which took turns with the method on the same prompts:
-a geometric mean, with its 95 % interval. `virtual` is our code of the method on a
-simulated clock, with the measured c and acceptance rate; there, a pass over many tokens
-costs no more than one over a single token. On a CPU it does cost more, which explains
-the difference between the two columns. Outputs are exact unless the last column says
-otherwise. `python -m speclab real` measures all of it on your machine.
+a geometric mean, with its 95 % interval. `virtual` is the speed-up of our code on a
+simulated clock, with the measured c and acceptance rate. There, a pass over many tokens
+takes no longer than a pass over one. On a CPU it does take longer, which explains the
+difference between the two columns. Outputs are exact unless the last column says
+otherwise. `python -m speclab real` measures all of this on your machine.
 
 transformers' own decoding runs on the same weights. Its assisted generation is missing:
-it needs a draft in torch with the same tokens, and this model comes in one size.
+it needs a draft in torch with the same tokens, and we use this model in one size only.
 """
 HEAD = (
     "| method | settings | speed-up | 95 % | chats | `virtual` | tokens/s | accepted "
@@ -87,19 +87,19 @@ RULE = "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
 
 EXACT = """## Exactness
 
-The table counts greedy outputs in float32, and how many of them are plain decoding's.
-transformers' own `generate` is compared with plain decoding in the same way. The
-prompts are the chats above, and code, arithmetic, summaries and translation, some in
-German, Chinese, Russian, Thai and Telugu. `python -m speclab real --exact` compares
-outputs on your machine. `pytest -m thorough tests/models/test_smollm2.py` compares them
-in bfloat16, where the target's passes must have one shape.
+The table counts greedy outputs in float32, and how many of them are the same as plain
+decoding's. transformers' own `generate` is compared with plain decoding in the same
+way. The prompts are the chats above, and code, arithmetic, summaries and translation,
+some in German, Chinese, Russian, Thai and Telugu. `python -m speclab real --exact`
+compares outputs on your machine. `pytest -m thorough tests/models/test_smollm2.py`
+compares them in bfloat16, where all of the target's passes must have the same shape.
 
 | method | settings | prompts | outputs | the same |
 | --- | --- | ---: | ---: | ---: |"""
 
 
 def specs(tokens: int, task: str = TASK) -> tuple[MeasuredSpec, ...]:
-    """The cells, in the order of the page."""
+    """The cells, in the order of ``SETTINGS``."""
     cells = []
     for method, gamma, settings in SETTINGS:
         cell = MeasuredSpec(
@@ -126,7 +126,7 @@ def measure_real_model(
     minutes: float,
     say: Callable[[str], object] = print_at_once,
 ) -> dict[str, str]:
-    """Measures ``prompts`` prompts with all methods; returns why some failed.
+    """Measures ``prompts`` prompts with all methods; returns why some methods failed.
 
     A second call continues where the first one ended.
     """
@@ -138,7 +138,7 @@ def measure_real_model(
 def compare_outputs(
     minutes: float, say: Callable[[str], object] = print_at_once
 ) -> dict[str, str]:
-    """Compares all outputs on prompts from ``EXACT_TASKS``; returns why some failed.
+    """Compares outputs on prompts from ``EXACT_TASKS``; returns why methods failed.
 
     A second call continues where the first one ended.
     """
@@ -178,7 +178,7 @@ def write_real_model() -> None:
 
 
 def _section(rows: Rows, machine: str, tokens: int) -> Iterator[str]:
-    """A machine's table, fastest method first."""
+    """A machine's table, with the fastest method first."""
     found = [rows.of(spec, machine) for spec in specs(tokens)]
     known = [runs for runs in found if runs is not None]
     known = [runs for runs in known if isfinite(number_of("speedup", runs).value)]
@@ -187,7 +187,7 @@ def _section(rows: Rows, machine: str, tokens: int) -> Iterator[str]:
     prompts = max(len(runs.stats) for runs in known)
     yield f"## {machine}: {tokens} tokens after each of {prompts} chats\n"
     ratio = f"{known[0].c:.2f}"
-    yield f"c, the seconds of a target pass over those of a draft pass, is {ratio}."
+    yield f"c, the time of a target pass over the time of a draft pass, is {ratio}."
     if any(runs.is_busy for runs in known):
         yield "Other programs ran at the same time, so the numbers are rough."
     yield f"\n{HEAD}\n{RULE}"

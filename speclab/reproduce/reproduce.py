@@ -1,8 +1,8 @@
 """``make reproduce``: measures until the time budget is used, then writes all reports.
 
 Measuring writes rows, and reports are made from rows. The two are independent; this
-file calls one and then the other. If time runs out, or after an interrupt, reports are
-written from the rows that exist.
+module runs one and then the other. If time runs out, or after an interrupt, the reports
+are written from the rows that exist.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 DEFAULT_MINUTES = 20.0
 QUICK_MINUTES = 5.0
 FULL_MINUTES = 60.0
-PAGES_SECONDS = 120.0  # the part of the budget that the pages need on two cores
-QUICK_PAGES_SECONDS = 90.0  # the same without the audit's page
+PAGES_SECONDS = 120.0  # the part of the budget reserved for the pages, on two cores
+QUICK_PAGES_SECONDS = 90.0  # the same, but without the audit's page
 RUNNERS = ("papermill", "nbconvert", "ipykernel")  # packages for running a notebook
 
 
@@ -55,12 +55,12 @@ def reproduce(
 ) -> Outcome:
     """Measures for at most ``minutes``, and writes reports.
 
-    only     papers to measure and to write pages for; all if empty
-    minutes  if 0, nothing is measured: the reports are made from existing rows
+    only     the papers to measure, and to write pages for; if empty, all papers
+    minutes  if 0, nothing is measured, and the reports are made from existing rows
     quick    measure only the main tables, and do not rewrite the audit's page
 
-    Raises SpeclibError for an unknown paper. Failed cells are in the outcome;
-    everything else is written.
+    Raises SpeclibError for an unknown paper. The outcome lists failed cells; everything
+    else is written anyway.
     """
     if not 0 <= minutes < float("inf"):
         raise BadValue(f"minutes is {minutes:g}: give a number of minutes, at least 0")
@@ -84,7 +84,7 @@ def reproduce(
 
 
 def choose_papers(only: Iterable[str] = ()) -> list[Paper]:
-    """The papers named in ``only``, or all papers with a folder of tables, in order."""
+    """The papers named in ``only``, or if it is empty, all papers; in a fixed order."""
     from speclab.papers.load_papers import load_paper
 
     papers = [load_paper(path.parent.name) for path in all_paper_files()]
@@ -103,7 +103,7 @@ def all_paper_files() -> list[Path]:
 
 
 def complete_virtual(papers: Iterable[Paper], say: Say) -> dict[str, str]:
-    """Computes the virtual numbers that are not committed; returns what failed."""
+    """Computes the virtual numbers that are not committed; returns why cells failed."""
     from .compute_virtual import compute_virtual, missing_cells
 
     missing = missing_cells(papers)
@@ -116,9 +116,9 @@ def complete_virtual(papers: Iterable[Paper], say: Say) -> dict[str, str]:
 def write_reports(
     papers: Iterable[Paper], errors: Mapping[Spec, str], say: Say, quick: bool = False
 ) -> dict[str, str]:
-    """Writes tables, pages and the index; returns why some failed.
+    """Writes tables, pages and the index; returns why some notebooks failed.
 
-    Unless ``quick``, it also writes the audit's page.
+    Unless ``quick``, writes the audit's page, too.
     """
     from . import publish
     from .audit_page import make_audit_page
@@ -140,7 +140,7 @@ def write_reports(
 
 
 def _missing_runners() -> list[str]:
-    """The packages for running notebooks that are not installed."""
+    """Which packages for running notebooks are missing."""
     return [tool for tool in RUNNERS if find_spec(tool) is None]
 
 
@@ -148,7 +148,7 @@ def _make_pages(books: Mapping[str, Book], say: Say) -> Iterator[tuple[str, str]
     """Runs the papers' notebooks, one per core, and writes their pages.
 
     Yields each notebook that failed, with the reason. If packages for running notebooks
-    are missing, no pages are written, and nothing fails.
+    are missing, says so and writes no pages.
     """
     from . import publish
     from .notebooks import NotebookToRun, notebook_of, run_notebooks
@@ -156,7 +156,7 @@ def _make_pages(books: Mapping[str, Book], say: Say) -> Iterator[tuple[str, str]
     missing = _missing_runners()
     if missing:
         names = ", ".join(missing)
-        say(f"{names} not installed: no pages. {how_to_install('notebooks')}")
+        say(f"no pages without {names}. {how_to_install('notebooks')}")
         return
     to_run = []
     for key in books:

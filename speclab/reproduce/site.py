@@ -1,8 +1,8 @@
-"""``make site``: builds manual, lessons, reports and API as pages without Python.
+"""``make site``: builds the manual, lessons, reports and API as pages without Python.
 
 Sphinx builds them from the committed files, with ``docs/conf.py``. Nothing is measured;
 only the animated races are computed, on the virtual clock. The pages open from disk and
-need no network.
+work without a network.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COPIED = (
     "reports/*.csv",
     "reports/timeline.png",
 )
-FOLDER_LINK = re.compile(r"\]\(\.\./reports(/gpu)?\)")  # a folder has no page
+FOLDER_LINK = re.compile(r"\]\(\.\./reports(/gpu)?\)")  # folders have no pages
 MARK = ".buildinfo"  # a folder with this file was built by Sphinx
 CONTENTS = """
 ```{{toctree}}
@@ -72,7 +72,7 @@ def build_site(out: Path, *, api: bool = True) -> Path:
         ) from error
     if out.exists() and any(out.iterdir()) and not (out / MARK).is_file():
         raise BadValue(
-            f"{out} is not empty and not a site: give another folder, or empty this one"
+            f"{out} is not empty and is not a site: give another folder, or empty it"
         )
     with tempfile.TemporaryDirectory() as folder:
         source, built = Path(folder, "source"), Path(folder, "site")
@@ -105,7 +105,7 @@ def collect(source: Path, api: bool) -> None:
 
 
 def _copy_pages_of_items(reports: Path) -> None:
-    """Copies the pages of each paper's items, and links them from the paper's page."""
+    """Copies the pages of each paper's items, and lists them on the paper's page."""
     for page in sorted(reports.glob("*.md")):
         items = sorted((paths.ROOT / "reports" / page.stem).glob("*.md"))
         if items:
@@ -146,7 +146,7 @@ def _write_api(source: Path) -> list[str]:
 
 
 def _write_front_page(source: Path, lessons: list[Path], api: list[str]) -> None:
-    """Writes the README, with the race after its first paragraph and all contents."""
+    """Writes the README as the front page, and adds a race and the contents."""
     parts = (paths.ROOT / "README.md").read_text("utf-8").split("\n\n")
     parts.insert(2, race_html(THREE_WAYS))
     reports = [path.stem for path in sorted(source.glob("reports/*.md"))]

@@ -1,7 +1,7 @@
-"""Runs as data: what a cell specifies, and the rows that its runs leave.
+"""Runs as data: what a cell specifies, and the rows that record its runs.
 
-``spec`` defines what to run (``Spec``). A timed run leaves a row (``rows``) in
-``.cache/runs``; published rows are in ``data/runs``, one file per machine. This room
+``spec`` defines what to run (``Spec``). A timed run is recorded as a row (``rows``) in
+``.cache/runs``; published rows are in ``data/runs``, one file per machine. This package
 runs nothing, and does not import ``papers``.
 """
 

@@ -1,4 +1,4 @@
-"""Appends a line to a file, completely or not at all."""
+"""Appends a line to a file, either completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from speclib.atomic_files import naming
 def append_line(path: Path, line: str, header: str) -> None:
     """Appends a whole line to a text file; a new file begins with ``header``.
 
-    Before that, removes an incomplete last line, which a killed process may have left.
-    If the file cannot be written, raises SpeclibError naming it and leaves it
-    unchanged.
+    First, removes an incomplete last line that a killed process may have left. If the
+    line cannot be written, leaves the file without it, and raises SpeclibError with the
+    file's name.
     """
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,13 +1,13 @@
 """Rows: every timed run and its results, as plain CSV.
 
-A run is one prompt decoded with one method. Its row (``Row``) records what was run,
-where, and with what counts and seconds (``traces.counts.Counts``). It is appended to
-``.cache/runs/<machine>.csv`` when the run ends, so interrupting a measurement loses
-only the current run. Published files are ``data/runs/<machine>.csv``.
+A run is one prompt decoded with one method. Its row (``Row``) records what was run and
+where, and the resulting counts and times (``traces.counts.Counts``). The row is
+appended to ``.cache/runs/<machine>.csv`` when the run ends, so if a measurement is
+interrupted, only the current run is lost. Published files are
+``data/runs/<machine>.csv``.
 
-Runs in the same ``group`` took turns: plain decoding and every method on the same
-prompt, one after the other. A run is compared only with plain decoding in its own
-group.
+The runs in a ``group`` decoded the same prompt one after the other: plain decoding, and
+each of the methods. A run is only compared with plain decoding in its own group.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from .spec import Spec, ToySpec
 
 COUNTS = tuple(f.name for f in fields(Counts) if f.name != "requests")
 TIMED_KINDS = ("emulated", "measured")
-MOST_USED_BY_OTHERS = 0.05  # share of the machine; if others took more, the run is busy
+MOST_USED_BY_OTHERS = 0.05  # share of the machine; above it, a run counts as busy
 RESTORE = "restore the file, or remove the line"
 
 
 class RowKey(NamedTuple):
-    """The fields that runs share if only their prompts differ.
+    """The fields that two runs share if they differ only in their prompts.
 
     kind        "measured" or "emulated"
     on          the pair; for an emulated run, the latency file
-    rate        for an emulated run, its toys' acceptance rate
+    rate        for an emulated run, the acceptance rate of its toy models
     task        the set of prompts
-    dtype       of the models
-    limit       tokens requested
+    dtype       the models' dtype
+    limit       the number of tokens requested
     conditions  other settings of the request, as "name=value name=value"
     method, window, settings
                 as requested: the window may be "auto" or "best"
@@ -68,14 +68,15 @@ class Row:
 
     machine     see ``this_machine``
     key         what was run
-    group       names the runs that took turns with it: when they began, their prompt
-    prompt      the prompt's number in the task; ``turn``: the run's position in turns
-    gamma       the window used; ``how``: the way it was chosen, unless as a number
-    c           seconds of a target pass over seconds of a draft pass, in this world
+    group       identifies its group of runs: when the group began, and the prompt
+    prompt      the prompt's index in the task; ``turn``: the run's place in its group
+    gamma       the window used; ``how``: how it was chosen, unless given as a number
+    c           the time of a target pass over the time of a draft pass, in this world
     draft       the draft's backend, and its size if it was fitted
-    stats       counts and seconds
-    others      the share of the machine used by other programs during the run
-    differs     the first token that differs from plain decoding's; None if none does
+    stats       counts and times
+    others      the share of the machine that other programs used during the run
+    differs     the first position where the output differs from plain decoding's; None
+                if it never does
     date        when it ended; ``commit``: the code's commit
     """
 
@@ -132,7 +133,7 @@ CONDITIONS = (
 
 @cache
 def key_of(spec: Spec) -> RowKey:
-    """The key that all rows of a cell share."""
+    """The key shared by all rows of a cell."""
     spec_values = spec.model_dump()
     conditions = {
         name: spec_values[name] for name in CONDITIONS if spec_values.get(name)
@@ -159,7 +160,7 @@ def _in_words(settings: dict[str, Any]) -> str:
 def append(row: Row) -> None:
     """Appends a row to its machine's file in the cache.
 
-    Raises SpeclibError naming the file if it cannot be written.
+    Raises SpeclibError with the file's name if it cannot be written.
     """
     path = paths.CACHE / "runs" / f"{row.machine}.csv"
     append_line(path, _to_csv(_texts_of(row)), header=_to_csv(COLUMNS))
@@ -173,9 +174,10 @@ def write(rows: Iterable[Row]) -> str:
 def read(path: Path) -> list[Row]:
     """The rows in a file.
 
-    An incomplete last line, left by a run that was killed while writing, is ignored;
-    so is an incomplete header. Raises BadValue naming the file, for another version's
-    columns, and naming the line if it is damaged, duplicated or dated in the future.
+    Ignores an incomplete header, and an incomplete last line, which a run leaves if it
+    is killed while writing. Raises BadValue, with the file's name, if the columns are
+    those of another version; and with the line's number, if a line is damaged,
+    duplicated or dated in the future.
     """
     try:
         text = path.read_text("utf-8")
@@ -188,7 +190,7 @@ def read(path: Path) -> list[Row]:
     header = tuple(next(reader))
     if header != COLUMNS:
         raise BadValue(
-            f"{path} has other columns than rows of this version: it lacks "
+            f"{path} has other columns than this version's rows: it lacks "
             f"{sorted(set(COLUMNS) - set(header))} and has "
             f"{sorted(set(header) - set(COLUMNS))} instead; measure again, or move "
             "the file away"
@@ -243,7 +245,7 @@ def _text(value: object) -> str:
 
 
 def _row_of(texts: list[str]) -> Row:
-    """The row that a line contains. Raises ValueError naming an impossible value."""
+    """The row in a line. Raises ValueError that names an impossible value."""
     if len(texts) != len(COLUMNS):
         raise ValueError(f"{len(texts)} values, expected {len(COLUMNS)}")
     by_name = dict(zip(COLUMNS, texts, strict=True))
@@ -300,19 +302,19 @@ def _whole(name: str, text: str) -> int:
 # -- the runs of a cell ----------------------------------------------------------------
 @dataclass
 class CellRuns:
-    """All that is known about a cell: the counts of its requests and their baselines.
+    """The counts of a cell's requests and of their baselines, and how they were run.
 
     stats, baseline
               counts of each request, for the method and for its baseline
     labels    a label per request, shared with other methods' runs on the same prompt
-    gamma     the window used; ``how``: the way it was chosen
-    c         seconds of a target pass over seconds of a draft pass
+    gamma     the window used; ``how``: how it was chosen
+    c         the time of a target pass over the time of a draft pass
     machine   where it was timed; "" for the virtual clock
-    date      of its newest run
+    date      the date of its newest run
     draft     the draft's backend
     is_busy   whether other programs kept the machine busy during any run that counts
-    differs   number of outputs that differ from plain decoding's
-    settings  the settings chosen among several
+    differs   the number of outputs that differ from plain decoding's
+    settings  settings for which the cell offers a choice, with the values chosen
     """
 
     spec: Spec
@@ -340,9 +342,9 @@ class Rows:
         self.machines = sorted({machine for machine, _ in self._by_key})
 
     def of(self, spec: Spec, machine: str) -> CellRuns | None:
-        """A cell's runs on a machine, each with its baseline; None if it has none.
+        """A cell's runs on a machine, each with its baseline; None if there are none.
 
-        If a prompt was run more than once, the newest group counts. Busy runs count
+        If a prompt was run more than once, its newest group counts. Busy runs count
         only if there are fewer than two quiet runs.
         """
         plain = {row.group: row for row in self._rows(spec.baseline, machine)}
@@ -375,5 +377,5 @@ class Rows:
         return self._by_key.get((machine, key_of(spec)), [])
 
     def prompts_done(self, spec: Spec, machine: str) -> int:
-        """The number of a cell's prompts that have a row on a machine."""
+        """How many of a cell's prompts have a row from a machine."""
         return len({row.prompt for row in self._rows(spec, machine)})

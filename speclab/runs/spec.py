@@ -1,7 +1,7 @@
-"""Specs: each defines one cell, a method on a latency file or a pair.
+"""Specs: each defines one cell, that is, a method on a latency file or a pair.
 
-    VirtualSpec    toys on the virtual clock
-    EmulatedSpec   toys in real processes, whose operations take a latency file's times
+    VirtualSpec    toy models on the virtual clock
+    EmulatedSpec   toy models in real processes, timed by a latency file
     MeasuredSpec   real models on this machine
 
 This module depends on methods, but not on papers.
@@ -42,11 +42,11 @@ class WorkerPool(NamedTuple):
 class AnySpec(BaseModel):
     """The fields of every cell.
 
-    method       name of the method; in a measured cell, a peer's name is possible, too
+    method       the method's name; in a measured cell, it may be a peer's name instead
     gamma        its window: a number; "auto", which is round(c); "c-2", which is two
                  less; "best", which is searched for on the virtual clock; None for a
                  method without a window
-    settings     of the method, as (name, value) pairs
+    settings     the method's settings, as (name, value) pairs
     requests     number of requests, with ``tokens`` tokens each
     cancel       the world's policy for cancelled operations; None: its default
     temperature, seed
@@ -84,7 +84,7 @@ class AnySpec(BaseModel):
 
     @property
     def is_peer(self) -> bool:
-        """Whether it is another library's decoding (see ``speclab.peers``)."""
+        """Whether the method is another library's decoding (see ``speclab.peers``)."""
         return False
 
     def changed(self, **changes: object) -> Self:
@@ -103,7 +103,7 @@ class AnySpec(BaseModel):
         )
 
     def _called(self, **named: object) -> str:
-        """The method's call, with those of the ``named`` settings that are set."""
+        """The method's call, with the ``named`` settings that are set."""
         given: dict[str, object] = {}
         if self.gamma is not None:
             given["gamma"] = self.gamma
@@ -114,17 +114,18 @@ class AnySpec(BaseModel):
 
 
 class ToySpec(AnySpec):
-    """A cell of toy models, whose passes take the times in a latency file.
+    """A cell of toy models; a latency file specifies how long their passes take.
 
     A tuple for ``gamma`` or for a setting is a choice: the fastest value is used.
 
     latency      a file under data/latency
     alpha        probability that draft and target agree
     over         (method, gamma) of the baseline; None: plain decoding
-    per_token    how much each token after the first lengthens a pass, as a share of it
+    per_token    how much each token after the first lengthens a pass, as a share of a
+                 pass over one token
     doubt        how well a draft predicts where it is wrong (see ``Toy``)
-    batch        requests decoded at a time; ``doubt`` and ``batch`` are for the virtual
-                 clock only
+    batch        number of requests decoded at a time; ``doubt`` and ``batch`` are only
+                 for the virtual clock
     """
 
     kind: Literal["virtual", "emulated"]
@@ -151,7 +152,7 @@ class ToySpec(AnySpec):
 
     @property
     def plain_decoding(self) -> Self:
-        """Plain decoding never uses the draft, so cells of every alpha share it."""
+        """Plain decoding, shared by cells of every alpha: it never uses the draft."""
         return super().plain_decoding.changed(alpha=1.0, over=None, doubt=0.0)
 
     @property
@@ -162,7 +163,7 @@ class ToySpec(AnySpec):
 
     @property
     def choices(self) -> list[Self]:
-        """Every combination of one value per tuple; without tuples, only the cell."""
+        """A cell for every combination of one value per tuple."""
         names = [name for name, _ in self.settings]
         setting_options = [_options(value) for _, value in self.settings]
 
@@ -216,9 +217,9 @@ class MeasuredSpec(AnySpec):
 
     pair         a file under data/pairs
     task         a set of prompts
-    dtype        of the models
+    dtype        the models' dtype
     ignore_eos   whether decoding continues after the end token
-    length       prompts are joined and cut to this many tokens; None: used unchanged
+    length       prompts are joined and cut to this many tokens; None: unchanged
     """
 
     kind: Literal["measured"] = "measured"
@@ -241,7 +242,7 @@ class MeasuredSpec(AnySpec):
 
     @property
     def worker_pool(self) -> WorkerPool:
-        """The workers that the cell needs."""
+        """The workers that the cell requires."""
         settings = dict(self.settings)
         servers = int(settings.get("servers", 1))
         return WorkerPool(self.pair, self.dtype, servers, self.cancel or "after-op")

@@ -1,4 +1,4 @@
-"""Names this machine in its rows."""
+"""The name that identifies this machine in its rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from speclib.atomic_files import write_atomically
 def name_of_this_machine() -> str:
     """This machine's name, for example `epyc-2c-ab12cd-3f07`.
 
-    After the processor, its cores and its GPUs come four digits, which are drawn once
-    and stored next to the rows. They tell machines with the same processor apart, whose
-    memory speed may differ by half: rented machines share their names and addresses.
+    The name consists of the processor, its cores and its GPUs, then four random digits,
+    which are drawn once and stored next to the rows. The digits distinguish machines
+    with the same processor, whose memory speeds may differ by half. Host names and
+    addresses would not: rented machines share them.
     """
     known = known_name()
     if known is None:
@@ -27,7 +28,7 @@ def name_of_this_machine() -> str:
 
 
 def known_name() -> str | None:
-    """This machine's name; None if nothing has been measured here yet."""
+    """This machine's name; None if nothing has been measured on it yet."""
     try:
         content = json.loads(_file().read_text("utf-8"))
         is_this_one = content["hardware"] == [

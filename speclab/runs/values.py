@@ -1,7 +1,8 @@
-"""Values: measured numbers of a pair, not of a method, such as state similarities.
+"""Values: numbers measured for a pair and not for a method, such as state similarities.
 
-A line has the value for one text or repeat; the reader computes the mean and its
-interval. Values are stored next to the rows, in `<machine>-values.csv` (see ``rows``).
+A line contains the value for one text or repeat; the mean and its interval are computed
+when the lines are read. Values are stored next to the rows, in `<machine>-values.csv`
+(see ``rows``).
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ class Value:
 
     machine   see ``this_machine``
     what      what is measured, for example "layer similarity"
-    settings  of the measurement, as "name=value name=value"
+    settings  the measurement's settings, as "name=value name=value"
     at        what the number refers to, for example "q, layer 3" or "128 tokens"
-    n         the number of the text or the repeat
+    n         the index of the text or the repeat
     date      when it was measured; ``commit``: the code's commit
     """
 
@@ -48,9 +49,9 @@ COLUMNS = tuple(f.name for f in fields(Value))
 def append_values(values: Iterable[Value], folder: Path | None = None) -> None:
     """Appends a machine's values to its file, all of them or none.
 
-    ``folder``: the file's folder; None: the cache.
+    ``folder``: the folder that contains the file; None: the cache.
 
-    Raises SpeclibError naming the file if it cannot be written.
+    Raises SpeclibError with the file's name if it cannot be written.
     """
     lines = io.StringIO()
     name = ""
@@ -65,7 +66,7 @@ def append_values(values: Iterable[Value], folder: Path | None = None) -> None:
 def read_values(path: Path) -> Iterator[Value]:
     """The values in a file, except for an incomplete last line left by a killed run.
 
-    Raises BadValue naming the file and the damaged line.
+    Raises BadValue with the file's name and the line's number if a line is damaged.
     """
     text = path.read_text("utf-8")
     reader = csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1]))
@@ -103,7 +104,7 @@ class ValuesStep(NamedTuple):
 
     @property
     def name(self) -> tuple[str, str, str]:
-        """What all its values share: what is measured, the pair and the settings."""
+        """What is measured, the pair and the settings, which all these values share."""
         settings = " ".join(f"{name}={value}" for name, value in self.settings)
         return self.what, self.pair, settings
 
@@ -117,7 +118,7 @@ class Found(NamedTuple):
 
 
 def values_of(step: ValuesStep, values: Iterable[Value], machine: str) -> Found | None:
-    """The requested values from ``machine``, or from the latest if it has none.
+    """The requested values from ``machine``, or if it has none, the latest machine's.
 
     None if no machine has any.
     """

@@ -1,4 +1,4 @@
-"""Formulas that only the workbench uses. They know no method or world."""
+"""Formulas that only the workbench uses. They do not depend on a method or world."""
 
 # The door: what other rooms may import. The rest is private to this room.
 DOOR = (

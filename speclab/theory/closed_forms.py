@@ -2,9 +2,9 @@
 
 All assume that each tested draft token is accepted with probability ``alpha``,
 independently, and that a pass costs the same for any number of tokens. ``gamma`` is the
-draft length; ``draft`` and ``target`` are the seconds of one pass of each model. The
-formulas set a virtual run's alpha and check the simulation independently. A formula's
-value is never reported as a virtual number.
+draft length; ``draft`` and ``target`` are the times of one forward pass of each model,
+in seconds. We use the formulas to choose a virtual run's alpha, and as an independent
+check of the simulation. A formula's value is never reported as a virtual number.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from speclib.errors import BadValue
 
 GAMMAS = range(1, 33)  # draft lengths searched for the best one
 
-Grid: TypeAlias = Any  # a number, or an array with one per grid point
+Grid: TypeAlias = Any  # a number, or an array with one number per grid point
 
 
 def geometric(alpha: float, n: int) -> float:
@@ -67,8 +67,9 @@ def pearl_tokens(alpha: float, gamma: int) -> float:
     Pre-verify commits one token and leads to post-verify with probability alpha.
     Post-verify commits (1 - alpha^gamma) / (1 - alpha) tokens and repeats with
     probability alpha^gamma. In the stationary state, a step is therefore pre-verify
-    with probability (1 - alpha^gamma) / (1 + alpha - alpha^gamma). The mean is this
-    probability divided by 1 - alpha. Source: ours, from Algorithm 2 of Liu et al. 2025.
+    with probability (1 - alpha^gamma) / (1 + alpha - alpha^gamma). The mean number of
+    tokens is this probability divided by 1 - alpha. Source: ours, from Algorithm 2 of
+    Liu et al. 2025.
     """
     block = geometric(alpha, gamma)
     rejected = (1 - alpha) * block  # 1 - alpha^gamma, exact near alpha = 1
@@ -80,9 +81,9 @@ def pearl_speed(
 ) -> float:
     """Tokens per second of PEARL, or of an ablation ``without`` one of its two parts.
 
-    A full step takes max(gamma * draft, target). Without "pre-verify" a rejection costs
-    a drafting phase of gamma * draft, in which the target idles and nothing is
-    committed. Without "post-verify" a block is verified in a separate phase of
+    A full step takes max(gamma * draft, target). Without "pre-verify", a rejection
+    costs a drafting phase of gamma * draft, in which the target idles and nothing is
+    committed. Without "post-verify", a block is verified in a separate phase of
     ``target`` seconds, with a bonus if all drafts are accepted. Raises BadValue for
     any other ``without``.
     """
@@ -143,10 +144,10 @@ def duodecoding_speed(
 
     Each sequence has n = gamma // k tokens. A round without a window commits one token;
     a round with a window of n - 1 tokens commits 1 + ... + alpha^(n-1). If the whole
-    window was accepted, the next round has one with probability ``right_among``. A
-    round takes one draft pass for all first tokens, then k (n - 1) more. With k = 1 the
-    Markov chain, and therefore the speed, is PEARL's. Source: ours, from Algorithm 1 of
-    Lv et al. 2025.
+    window was accepted, the next round has a window with probability ``right_among``. A
+    round needs one draft pass for all first tokens, then k (n - 1) more, and overlaps
+    them with a target pass. With k = 1 the Markov chain, and therefore the speed, is
+    PEARL's. Source: ours, from Algorithm 1 of Lv et al. 2025.
     """
     k = min(k, gamma)
     n = gamma // k
@@ -183,10 +184,10 @@ def ssd_speed(
 ) -> float:
     """Tokens per second of SSD with a backup that drafts.
 
-    A round takes the longer of a target pass and a fork: a draft pass over the window,
-    and gamma passes over all guesses at once, each taking ``level`` seconds (None: as
-    long as a draft pass). After a miss the backup's gamma passes come first. Source:
-    ours; ``ssd_speedup`` is the paper's.
+    A round takes as long as a target pass or a fork, whichever is longer. A fork is a
+    draft pass over the window, then gamma passes over all guesses at once, each taking
+    ``level`` seconds (None: as long as a draft pass). After a miss, the backup's gamma
+    passes come first. Source: ours; ``ssd_speedup`` is the paper's.
     """
     hit = ssd_hit(alpha, gamma, fan, doubt)
     fork = draft + gamma * (draft if level is None else level)
@@ -197,11 +198,11 @@ def ssd_speed(
 def ssd_speedup(
     hit: float, hit_tokens: float, miss_tokens: float, fork: float, backup: float
 ) -> float:
-    """SSD's speed over plain decoding's: a round's tokens over its time.
+    """SSD's speed over plain decoding's: tokens per round over target passes per round.
 
     hit: the probability that an outcome was guessed. hit_tokens, miss_tokens: a round's
-    tokens after a hit, and after a miss. fork, backup: their times, in target passes.
-    A round after a miss takes 1 + ``backup``, since the paper assumes that its fork
+    tokens after a hit, and after a miss. fork, backup: their times, in target passes. A
+    round after a miss takes 1 + ``backup``, since the paper assumes that the fork then
     ends within a target pass.
 
     Source: arXiv:2603.03251, the theorem on expected speed-up.
@@ -212,7 +213,7 @@ def ssd_speedup(
 
 # -- batches of requests --------------------------------------------------------------
 def batch_pass(fixed: float, per_token: float, tokens: Grid, kept: Grid = 0.0) -> Grid:
-    """Seconds of a target pass over ``tokens`` tokens of all requests.
+    """How long a target pass over ``tokens`` tokens of all requests takes, in seconds.
 
     kept: seconds to read the KV caches of all requests.
     """
@@ -232,11 +233,12 @@ def batch_speedup(
 
     Per request, a round commits ``tokens`` tokens and feeds ``rows`` tokens to the
     target. A target pass takes ``fixed`` seconds, plus ``per_token`` for each token fed
-    to it, plus ``kept`` for each request's KV cache. ``draft``: seconds of drafting per
-    round that no target pass hides, for any number of requests. In speculative decoding
-    ``tokens`` is ``sd_tokens`` and ``rows`` is gamma + 1.
+    to it, plus ``kept`` for each request's KV cache. ``draft``: the seconds per round
+    of drafting that does not overlap with a target pass, whatever the number of
+    requests. In speculative decoding ``tokens`` is ``sd_tokens`` and ``rows`` is
+    gamma + 1.
 
-    Source: ours, by arithmetic. A pass's cost is from arXiv:2601.11580.
+    Source: ours, by arithmetic. The model of a pass's cost is from arXiv:2601.11580.
     """
     plain = batch_pass(fixed, per_token, batch, batch * kept)
     round_seconds = batch_pass(fixed, per_token, batch * rows, batch * kept) + draft
@@ -281,12 +283,12 @@ def dsi_speed(
     """Tokens per second of DSI.
 
     ``alpha`` and ``draft`` (at most ``target``) may be arrays. ``lookahead`` 1 and a
-    server for every pass (None) give Proposition 1 for an endless text. A run of
+    server for every pass (None) yield Proposition 1 for an endless text. A run of
     q * lookahead + r right drafts is verified after q blocks of drafting, followed by
     another block or r target passes, whichever is sooner. With fewer servers, blocks
-    are longer: a block has all drafts written until a server is free. For lookahead
-    above 1 this is an estimate, because a drafter that reports its drafts in blocks is
-    corrected late.
+    are longer: a block contains all drafts written before a server is free. For
+    lookahead above 1 this is an estimate, because a drafter that reports its drafts in
+    blocks is corrected late.
 
     Source: ours, from section 3.1 of Timor et al. 2024.
     """
@@ -317,7 +319,7 @@ def alpha_from_accepted(accepted: float, gamma: int) -> float:
 def alpha_from_run_tokens(tokens: float) -> float:
     """The alpha at which ``run_tokens`` is ``tokens``.
 
-    Raises BadValue for less than 1.
+    Raises BadValue for fewer than 1.
     """
     if tokens < 1:
         raise BadValue(
@@ -357,7 +359,7 @@ def alpha_from_duodecoding(
 def alpha_from_run_ratio(ratio: float, gamma: int) -> float:
     """The higher of the two alphas at which ``run_ratio`` is ``ratio``.
 
-    We search the falling branch, from the highest ratio to alpha 1.
+    We search the falling branch, from the alpha with the highest ratio to alpha 1.
     """
     alphas = [i / 1000 for i in range(1001)]
     highest = max(alphas, key=lambda alpha: run_ratio(alpha, gamma))
@@ -372,9 +374,10 @@ def alpha_from_run_ratio(ratio: float, gamma: int) -> float:
 def _solve(
     formula: Callable[[float], float], value: float, what: str, low: float = 0.0
 ) -> float:
-    """The alpha in [low, 1] at which ``formula`` is ``value``, to six digits.
+    """The alpha in [low, 1] at which ``formula`` is ``value``, to six decimals.
 
-    Raises BadValue, which states ``what`` was asked for and the formula's range.
+    If there is none, raises BadValue with ``what`` was requested and the formula's
+    range.
     """
     from scipy.optimize import brentq
 

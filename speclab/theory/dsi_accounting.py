@@ -7,10 +7,10 @@ are formulas over grids, which show how much of a printed ratio is due to each r
 Times are in target passes: plain decoding takes 1 per token, the drafter ``share`` (at
 most 1) per draft. Each draft is right with probability ``alpha``, independently;
 ``lookahead`` drafts form a block. ``share`` and ``alpha`` are floats or arrays that
-broadcast, and results have their shape.
+broadcast, and results have the shape of the broadcast.
 
-This module knows no method, world or trace, and no queue: passes never wait for a
-server. The engine simulates fewer servers, communication and first tokens.
+This module uses no method, world or trace. Passes never wait for a server here; the
+engine simulates fewer servers, communication and first tokens.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ import numpy as np
 
 from speclib.errors import BadValue
 
-Grid: TypeAlias = float | np.ndarray  # one number, or one per grid point
+Grid: TypeAlias = float | np.ndarray  # one number, or one number per grid point
 
 
-# -- the rules of the text -------------------------------------------------------------
+# -- the rules in the paper's text -----------------------------------------------------
 def si_rounds(alpha: Grid, lookahead: Grid, tokens: int) -> np.ndarray:
     """Expected rounds of SI for ``tokens``; ``lookahead`` is an int or an array.
 
     A round commits the right drafts before the first wrong one, at most ``lookahead``,
     and one token from the target. Let V(n) be the expected number of rounds for n
-    tokens, and j the number of right drafts in the first round. Then exactly::
+    tokens, and j the number of right drafts in the first round. Exactly::
 
         V(n) = 1 + sum over j of P(j) V(n - j - 1)
 
@@ -44,7 +44,7 @@ def si_rounds(alpha: Grid, lookahead: Grid, tokens: int) -> np.ndarray:
     all_right = alpha**lookahead
     rejected = np.zeros(alpha.shape)  # sum over j < lookahead of alpha^j V(n - j - 1)
     for n in range(1, tokens + 1):
-        # After a fully right block, fewer tokens are left.
+        # A block in which all drafts are right leaves this many tokens to write.
         tokens_left = np.maximum(n - 1 - lookahead, 0)
         after_block = np.take_along_axis(expected, tokens_left[None], 0)[0]
         block = all_right * after_block
@@ -64,7 +64,7 @@ def si_sampled(
 ) -> np.ndarray:
     """Mean time of ``repeats`` random runs of SI.
 
-    The runs are independent at every grid point. The number of accepted drafts in a
+    Every grid point has its own independent runs. The number of accepted drafts in a
     round is geometric, cut at ``lookahead``; the last round is charged in full. Source:
     appendix D.1's listing.
     """
@@ -97,8 +97,9 @@ def si_sampled(
 def dsi_bound(share: Grid, alpha: Grid, tokens: int) -> np.ndarray:
     """Expected time of DSI with lookahead 1 and a server for every pass.
 
-    Each right draft takes the drafter's time, each wrong one and the last token the
-    target's. Source: Proposition 1, t1 p (N - 1) + t2 ((1 - p)(N - 1) + 1).
+    Each right draft takes as long as a drafter's pass; each wrong draft, and the last
+    token, as long as a target's. Source: Proposition 1,
+    t1 p (N - 1) + t2 ((1 - p)(N - 1) + 1).
     """
     # In this order of operations, rounding cannot lift the result above ``tokens``.
     saved = np.asarray(alpha, float) * (1 - np.asarray(share, float))
@@ -109,19 +110,19 @@ def dsi_bound(share: Grid, alpha: Grid, tokens: int) -> np.ndarray:
 # -- one rule at a time ----------------------------------------------------------------
 @dataclass(frozen=True)
 class Accounting:
-    """Accounting rules; by default those of the paper's text.
+    """Accounting rules; the defaults are the rules in the paper's text.
 
-    The text has D.1's listing for SI, and Theorem 2's argument for DSI. Each rule
+    For SI these are D.1's listing, and for DSI the argument of Theorem 2. Each rule
     applies to SI, to DSI or to both, and can be switched separately (``switched``).
 
     corrected       both: the target's token at a rejection counts
-    bonus           SI: the target's token after a fully right block counts
+    bonus           SI: the target's token after a block without a rejection counts
     restart_pass    SI: a blocking target pass at the start and at each rejection
     late            DSI: a block's pass tests its drafts but adds no token after them
     plain_server    DSI: one server always continues the verified text, without drafts
     longest         both: the longest possible run of right drafts
     unverified_end  both: the clock stops at any pass once there are enough drafts
-    most_servers    DSI: lookaheads that need more servers are left out
+    most_servers    DSI: lookaheads that need more servers than this are left out
     """
 
     corrected: bool = True
@@ -137,8 +138,8 @@ class Accounting:
 LISTING = Accounting()
 
 # The published thread-pool simulator, dsi/online/run/simulation_core.py at commit
-# 91ab8b9. We leave out first-token times, and that it reseeds every second, which
-# repeats random numbers.
+# 91ab8b9. We leave out its first-token times. It also reseeds every second, and so
+# repeats random numbers; we do not.
 SIMULATOR = Accounting(
     corrected=False,
     bonus=False,
@@ -152,7 +153,7 @@ SIMULATOR = Accounting(
 
 
 def switched(start: Accounting, to: Accounting) -> dict[str, Accounting]:
-    """For each rule that differs, by name: ``start`` with this one rule from ``to``."""
+    """For each rule that differs, by name: ``start``, but with this rule of ``to``."""
     accountings = {}
     for rule in fields(start):
         value = getattr(to, rule.name)
@@ -167,7 +168,7 @@ def servers_needed(share: Grid, lookahead: int) -> np.ndarray:
     Source: section 3.1.
     """
     servers = 1 / (lookahead * np.asarray(share, float))
-    return np.ceil(servers - 1e-9)  # 4.9 / 0.1 is 49, despite rounding
+    return np.ceil(servers - 1e-9)  # so that 4.9 / 0.1 is 49, despite rounding
 
 
 def si_time(
@@ -177,7 +178,7 @@ def si_time(
     tokens: int,
     rules: Accounting = LISTING,
 ) -> np.ndarray:
-    """Expected time of SI under ``rules``; by the listing, ``si_rounds`` rounds."""
+    """Expected time of SI under ``rules``; LISTING charges ``si_rounds`` rounds."""
     round_time = lookahead * share + 1
 
     def run(right: int, left: int) -> tuple[int, Grid]:
@@ -202,10 +203,11 @@ def dsi_time(
 ) -> np.ndarray:
     """Expected time of DSI under ``rules``, with a server for every pass.
 
-    The pass on i blocks starts as soon as their drafts are written. So the token after
-    n right drafts comes from the pass on ceil(n / lookahead) blocks. With a
-    ``plain_server``, it may also come one by one after the whole blocks among the n. We
-    do not wait for drafts beyond the last token. At lookahead 1 this is Proposition 1.
+    The pass over i blocks starts as soon as their drafts are written. So the token
+    after n right drafts comes from the pass over ceil(n / lookahead) blocks. A
+    ``plain_server`` may be sooner: after the whole blocks among the n drafts, it writes
+    the remaining tokens one by one. We do not wait for drafts beyond the last token. At
+    lookahead 1 this is Proposition 1.
     """
 
     def run(right: int, left: int) -> tuple[int, Grid]:
@@ -253,8 +255,8 @@ def speedup(
     if np.isinf(best_dsi).any():
         raise BadValue(
             f"no lookahead of {list(lookaheads)} needs at most {most_servers} servers "
-            f"for a drafter at {np.min(share):g} of the target's time: "
-            "give a longer one"
+            f"for a drafter that takes {np.min(share):g} of the target's time: "
+            "give a longer lookahead"
         )
     ratio: np.ndarray = best_si / best_dsi
     return ratio
@@ -266,15 +268,15 @@ def _mean_time(
     tokens: int,
     rules: Accounting,
 ) -> np.ndarray:
-    """Expected time for ``tokens``, by recurrence over the tokens left.
+    """Expected time for ``tokens``, by recurrence over the number of tokens left.
 
-    ``run(right, left)`` returns the tokens and the time of ``right`` right drafts up to
-    the next rejection, with ``left`` tokens to write.
+    ``run(right, left)`` describes a run of ``right`` right drafts that ends at a
+    rejection, with ``left`` tokens to write: its tokens and its time.
     """
     alpha = np.asarray(alpha, float)
     if not rules.corrected and (alpha == 0).any():
         raise BadValue(
-            "alpha is 0 and corrected is False: no token ever counts; leave one out"
+            "alpha is 0 and corrected is False, so no token ever counts: change one"
         )
 
     powers = [alpha**right for right in range(tokens + 2)]
@@ -288,6 +290,6 @@ def _mean_time(
             chance = powers[right] if right == longest else powers[right] * (1 - alpha)
             rest = mean[left - gained] if 0 < gained <= left else 0
             total = total + chance * (time + rest)
-        # If a rejection adds no token, a run without a right draft is repeated.
+        # If a rejection adds no token, a run without any right draft is repeated.
         mean[left] = total if rules.corrected else total / alpha
     return np.asarray(mean[tokens])

@@ -1,8 +1,9 @@
 """The DSI paper's Figures 1 and 6: where SI and DSI gain.
 
-The grid covers drafter latencies and acceptance rates. Times are in target passes, by
-the rules in ``dsi_accounting``. The paper does not print the heatmaps' values;
-``Heatmaps.cells`` has the numbers that its text mentions. The plots are in ``views``.
+The grid covers drafter latencies and acceptance rates. Times are in target passes,
+under the rules in ``dsi_accounting``. The paper does not print the heatmaps' values;
+``Heatmaps.cells`` returns the numbers that its text mentions. The plots are in
+``views``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LOOKAHEADS = range(1, 201)  # for SI in Figure 1
 class Heatmaps:
     """Times over the grid, and the speed-ups that the figures show.
 
-    ``si`` and ``dsi`` are times [shares, alphas], ``plain`` is plain decoding's time.
+    ``si`` and ``dsi`` are times [shares, alphas]; ``plain`` is plain decoding's time.
     """
 
     shares: np.ndarray
@@ -34,7 +35,7 @@ class Heatmaps:
 
     @property
     def panels(self) -> dict[str, np.ndarray]:
-        """Speed-ups of A over B, i.e. B's time over A's, by panel name."""
+        """The speed-up in each panel, by its name. "A vs. B" is B's time over A's."""
         faster_of_two = np.minimum(self.si, self.plain)
         return {
             "(a) SI vs. non-SI": self.plain / self.si,
@@ -64,7 +65,7 @@ class Heatmaps:
         values["(c) DSI vs. non-SI", "smallest where SI loses"] = np.min(
             dsi, where=si < 1, initial=np.inf
         )
-        # Rounded, so that equal times computed in two ways are not a slowdown.
+        # Rounded, so that equal times computed in two ways do not look like a slowdown.
         return {key: round(float(value), 9) for key, value in values.items()}
 
 
@@ -80,16 +81,16 @@ def heatmaps(
     """The times behind Figure 1, or with lookaheads (5,) Figure 6.
 
     SI uses the best of ``lookaheads`` in every setting. As in the paper, we average
-    ``repeats`` runs of SI, which makes the best of many lookaheads a little too fast;
-    None computes SI's exact expectation. DSI's time is its expectation, from
-    Proposition 1 unless ``dsi_lookahead`` is longer. The paper does not print the
+    ``repeats`` runs of SI, which makes the best of many lookaheads look a little too
+    fast; None computes SI's exact expectation. DSI's time is its expectation, from
+    Proposition 1 unless ``dsi_lookahead`` is above 1. The paper does not print the
     number of tokens. Source: section 4.
     """
     all_lookaheads = np.asarray(lookaheads)
     share = shares[:, None]
     rng = np.random.default_rng(seed)
 
-    # One acceptance rate at a time keeps the runs in the processor's cache.
+    # With one acceptance rate at a time, the runs fit into the processor's cache.
     columns = []
     for alpha in alphas:
         if repeats is None:

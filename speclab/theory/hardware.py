@@ -1,11 +1,11 @@
 """The devices behind a latency file's models, and what else they could do.
 
-A file ``data/hardware/<folder>.toml`` belongs to the latency files of one folder. For
-each of them it lists the number of equal devices for draft and target, the target's
-weights and layers, and the kind of ``device``. Each kind has its own file, with its
-memory bandwidth and the time to join a layer.
+A file ``data/hardware/<folder>.toml`` belongs to the latency files of one folder. It
+records the kind of ``device``, and for each latency file the number of devices for
+draft and target, and how many weights and layers the target has. Each kind of device
+has its own file, with its memory bandwidth and the time to join a layer.
 
-This module knows no clock and no model.
+This module uses no clock and no model.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ FORMAT = (
 class Hardware:
     """The equal devices behind a latency file's models.
 
-    draft, target  the number of devices of each; 0 for a draft on another kind of
+    draft, target  the number of devices for each; 0 for a draft on another kind of
                    device, which could not help the target
     reading        seconds for one device to read all of the target's weights
     layers         the target's layers
     join           seconds to join the parts of a layer
-    alone          the latency file of the target on one device; None: this one
+    alone          the latency file for the target on one device; None: this one
     """
 
     draft: int
@@ -61,7 +61,7 @@ class Hardware:
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """The cost of a forward pass on one device, by the device's data sheet.
+    """The cost of a forward pass on one device, according to the device's data sheet.
 
     tokens      the pass's input tokens
     bytes_read  bytes read from memory: every weight once
@@ -69,8 +69,8 @@ class ForwardPass:
     reading     seconds to read the weights, at the data sheet's bandwidth
     computing   seconds of arithmetic, at the data sheet's rate
 
-    Reading and computing overlap. We neglect attention and the KV cache, whose costs
-    are small for a short text.
+    Reading and computing overlap. We neglect attention and the KV cache, which cost
+    little for a short text.
     """
 
     tokens: int

@@ -1,17 +1,18 @@
 """One draft pass on several devices, part by part, as in EasySpec's Algorithm 2.
 
-A layer is an attention and an MLP. The layers of a group share one input, so the
-devices divide their attentions: device i takes the group's layers i, i + devices, ...
-Then the devices exchange the outputs, and each computes all of the group's MLPs in
-order. If a group is a single layer, each device computes all of it. These repeated
-parts are copies: they save no time.
+A layer is an attention and an MLP. The layers of a group share one input, so their
+attentions are divided among the devices: device i takes the group's layers i,
+i + devices, ... Then the devices exchange the outputs, and each computes all of the
+group's MLPs in order. If a group is a single layer, each device computes all of it.
+Parts that every device computes are called copies: they save no time.
 
-Two devices and a group of layers 1, 2 and 3 (A is an attention, M an MLP)::
+Two devices, with layer 0 alone and layers 1, 2 and 3 in a group (A is an attention, M
+an MLP)::
 
     device 0   A0 M0 | A1 A3 gather M1 M2 M3 | ...
     device 1   A0 M0 | A2    gather M1 M2 M3 | ...
 
-This module knows no network and no clock: the seconds of the parts are arguments.
+This module uses no network and no clock: how long each part takes is an argument.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from speclib.errors import BadValue
 class Part(NamedTuple):
     """A part of the pass, on ``device`` from ``start`` for ``seconds``.
 
-    ``kind`` is attention, mlp or gather. The ``layer`` of a gather is its group's
-    first. A ``copy`` is a part that another device computes too.
+    ``kind`` is attention, mlp or gather. The ``layer`` of a gather is the first layer
+    in its group. A ``copy`` repeats a part that device 0 computes.
     """
 
     kind: str
@@ -52,10 +53,11 @@ def schedule(
 ) -> tuple[Part, ...]:
     """The parts of a pass over ``layers`` layers in groups of up to ``lp``, in order.
 
-    An exact pass has ``lp`` 1. ``attention`` and ``mlp`` are the seconds of each in one
-    layer; ``gather`` is the seconds to exchange a group's attention outputs. Embedding
-    and head are left out. Source: EasySpec, Algorithm 2 and equation 5, whose T_add is
-    ``gather``. Raises BadValue for a count below 1 or seconds below 0.
+    In an exact pass, ``lp`` is 1. ``attention``, ``mlp`` and ``gather`` are the seconds
+    that one layer's attention, one layer's MLP and the exchange of a group's attention
+    outputs take. Embedding and head are left out. Source: EasySpec, Algorithm 2 and
+    equation 5, whose T_add is ``gather``. Raises BadValue for a count below 1 or a time
+    below 0.
     """
     _check_counts(layers=layers, lp=lp, devices=devices)
     _check_seconds(attention=attention, mlp=mlp, gather=gather)
@@ -65,7 +67,7 @@ def schedule(
     for group in group_layers(layers, lp):
         alone = len(group) == 1
 
-        # The devices divide the group's attentions.
+        # The group's attentions are divided among the devices.
         for device in range(devices):
             own_layers = group if alone else group[device::devices]
             for i, layer in enumerate(own_layers):
@@ -104,7 +106,7 @@ def _check_seconds(**seconds: float) -> None:
 
 
 def group_labels(layers: int, lp: int) -> tuple[str, ...]:
-    """The groups as EasySpec's Table 6 writes them: 0, 1-3, 4-7 and so on."""
+    """The groups in the notation of EasySpec's Table 6: 0, 1-3, 4-7 and so on."""
     labels = []
     for group in group_layers(layers, lp):
         first, last = group[0], group[-1]
@@ -113,5 +115,5 @@ def group_labels(layers: int, lp: int) -> tuple[str, ...]:
 
 
 def total_seconds(parts: tuple[Part, ...]) -> float:
-    """Seconds until the last part ends."""
+    """How long the pass takes until its last part ends, in seconds."""
     return max(part.end for part in parts)

@@ -1,7 +1,7 @@
-"""Plain decoding on several equal devices: the seconds of a tensor-parallel pass.
+"""Plain decoding on several equal devices: how long a tensor-parallel pass takes.
 
-The devices divide each layer. Part of the pass's time is divided by their number, the
-rest does not change, and the layers' parts must be joined::
+The devices divide each layer. Part of the pass's time is divided by the number of
+devices, the rest does not change, and the layers' parts must be joined::
 
     one device     | rest |         divided         |
     two devices    | rest |   divided/2  | joining |
@@ -10,21 +10,21 @@ rest does not change, and the layers' parts must be joined::
 The divided part depends on what limits a pass over one token:
 
 - ``bandwidth``: every weight is read once from memory. Each device has its own memory,
-  so the reading is divided, but launching kernels is not. This is the case on GPUs: an
-  A100 reads 1.7 TB per second and computes 312 tera-operations in that time, while a
-  pass over one token needs two operations per weight.
+  so the reading is divided, but launching kernels is not. This is the case on GPUs: in
+  one second, an A100 can read 1.7 TB and compute 312 tera-operations, while a pass over
+  one token needs only two operations per weight.
 - ``compute``: the pass is all arithmetic, and all of it is divided. This is an upper
   bound on the gain from more devices, for example cores that share no bottleneck.
 - ``shared memory``: the devices read the weights over one bus, which a single device
   already saturates. An example is the cores of a processor. Nothing is divided.
 
 Source: ours. Pope et al. 2023 (Efficiently Scaling Transformer Inference, section 3)
-have the roofline: a pass is bound by reading weights, and tensor parallelism divides
-the reading. Differences from it: joining takes a fixed time per layer, since the
-messages of one token are short; and the undivided part is not modelled, but is the
-remainder of a printed time.
+describe the roofline: a pass is bound by reading weights, and tensor parallelism
+divides the reading. Our model differs from theirs in two ways. Joining takes a fixed
+time per layer, since the messages for one token are short. The undivided part is not
+modelled: it is the remainder of a printed time.
 
-This module knows no hardware: bandwidths and seconds are arguments.
+This module does not depend on any hardware: bandwidths and times are arguments.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ BOUNDS: tuple[Bound, ...] = get_args(Bound)
 class PlainPass(NamedTuple):
     """A pass of plain decoding that several equal devices may share.
 
-    ``alone`` is its seconds on one device, and ``divided`` the part of them that is
-    divided by the number of devices. With several devices, joining the layers' parts
-    adds ``joining`` seconds.
+    ``alone`` is its time on one device, in seconds, and ``divided`` the part of that
+    time that is divided by the number of devices. With several devices, joining the
+    layers' parts adds ``joining`` seconds.
     """
 
     alone: float
@@ -50,7 +50,7 @@ class PlainPass(NamedTuple):
     joining: float
 
     def seconds(self, devices: int) -> float:
-        """Seconds of the pass on exactly ``devices`` devices.
+        """How long the pass takes on exactly ``devices`` devices, in seconds.
 
         Raises BadValue for a number below 1.
         """
@@ -67,7 +67,7 @@ class PlainPass(NamedTuple):
         return min(numbers, key=self.seconds)
 
     def best_seconds(self, devices: int) -> float:
-        """Seconds of the pass on ``fewest_of_the_best(devices)``."""
+        """How long the pass takes on ``fewest_of_the_best(devices)``, in seconds."""
         return self.seconds(self.fewest_of_the_best(devices))
 
     def gain(self, devices: int) -> float:
@@ -83,9 +83,9 @@ def plain_pass(
 ) -> PlainPass:
     """The pass of a model that takes ``alone`` seconds on one device.
 
-    ``reading`` is the seconds in which one device reads all weights, ``join`` the
-    seconds to join the parts of one of the ``layers``. Raises BadValue for an unknown
-    ``bound``, and for impossible times.
+    ``reading``: how long one device takes to read all weights, in seconds. ``join``:
+    how long it takes to join the parts of one of the ``layers``, in seconds. Raises
+    BadValue for an unknown ``bound``, and for impossible times.
     """
     if bound not in BOUNDS:
         known = ", ".join(BOUNDS)

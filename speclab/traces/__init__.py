@@ -1,4 +1,4 @@
-"""Extracts from a trace what a report, a lesson or a picture needs."""
+"""Extracts from a trace what a report, a lesson or a picture requires."""
 
 # The door: what other rooms may import. The rest is private to this room.
 DOOR = (

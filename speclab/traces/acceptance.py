@@ -4,12 +4,14 @@
     tested    x   x   x         d4 was not tested, since d3 failed
     accepted  x   x
 
-Later drafts in a window are right less often, since they build on drafts. A single
-number for all positions hides that. This module knows no method and no clock.
+Later drafts in a window are right less often, since they build on earlier drafts. A
+single number for all positions hides that. This module does not depend on the method
+or the clock.
 
-Two engines log acceptance from the same counts. vLLM (vllm/v1/spec_decode/metrics.py at
-commit 016a858) prints a rate per position over all windows, and a mean length that
-includes the bonus token. llama.cpp's server prints accepted drafts over all drafts.
+Two engines log acceptance rates computed from such counts. vLLM
+(vllm/v1/spec_decode/metrics.py at commit 016a858) prints a rate per position over all
+windows, and a mean length that includes the bonus token. llama.cpp's server prints
+accepted drafts over all drafts.
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ from speclib.trace.events import Trace
 
 ACCEPTED, REJECTED = "accepted", "rejected"
 GAMMAS = Whole(least=1, most=1000)  # draft lengths of an engine's windows
-# A line's rates, up to the text after them, which a truncated line lacks.
+# The rates in a line, up to the text after them, which is missing if a line was cut.
 VLLM_RATES = re.compile(r"Per-position acceptance rate: ([\d., ]+), Avg")
 DRAFTED = re.compile(r"Drafted: (\d+) tokens")
 ACCEPTED_TOKENS = re.compile(r"Accepted: (\d+) tokens")
 # Newer versions of llama.cpp also print the number of windows.
 LLAMACPP_WINDOWS = re.compile(r"#gen drafts\s*=\s*(\d+).*?#gen tokens\s*=\s*(\d+)")
-LEAST_MEAN_WINDOW = 0.9  # over gamma; a text's last window may be short
+LEAST_MEAN_WINDOW = 0.9  # as a share of gamma; a text's last window may be short
 LLAMACPP_RATE = re.compile(
     r"draft acceptance(?: rate)?\s*=\s*[\d.]+\s*"
     r"\(\s*(\d+) accepted\s*/\s*(\d+) generated"
@@ -45,16 +47,16 @@ LLAMACPP_RATE = re.compile(
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Counts over windows by position, starting at a window's first draft.
+    """Counts over all windows, by position; position 0 is a window's first draft.
 
     Drafts after the end of the text are not counted: they neither passed nor failed.
 
-    windows   windows with at least one tested draft
+    windows   the number of windows with at least one tested draft
     settled   [positions], drafts that passed, failed, or followed a failed one
     tested    [positions], drafts that were tested
     accepted  [positions], drafts that passed
-    written   tokens that the windows wrote: accepted drafts, and the token that
-              replaces the first failed draft or follows them all
+    written   tokens that the windows wrote: accepted drafts, and the target's token
+              that replaces the first failed draft or follows the last draft
     """
 
     windows: int
@@ -70,9 +72,9 @@ class Acceptance:
 
     @property
     def conditional(self) -> tuple[float, ...]:
-        """Acceptance at each position, given that all drafts before it passed.
+        """The acceptance rate at each position, given that all drafts before it passed.
 
-        It is nan if no draft was tested there.
+        The rate is nan if no draft was tested at the position.
         """
         return tuple(
             accepted / tested if tested else nan
@@ -81,9 +83,9 @@ class Acceptance:
 
     @property
     def by_position(self) -> tuple[float, ...]:
-        """vLLM's per-position rates: the share of all windows accepted up to there.
+        """vLLM's rate per position: the share of windows accepted up to this position.
 
-        Difference from vLLM: there, drafts after the end of a text count as failures.
+        Difference from vLLM: vLLM counts drafts after the end of a text as failures.
         """
         return tuple(
             accepted / settled
@@ -110,10 +112,9 @@ def acceptance(runs: Any) -> Acceptance:
 
     runs: a trace or a result, or several of them.
 
-    A window is the line of drafts from one drafting operation; with SSD's branches, the
-    branch that was followed. Trees and several sequences are not lines, so they are
-    left out. Raises BadValue if no window was tested, or for anything that is not a
-    run.
+    A window is the line of drafts from one drafting operation or, in SSD, the branch
+    that was followed. Trees and several sequences are not lines, so they are left out.
+    Raises BadValue if no window was tested, or for anything that is not a run.
     """
     windows, written = 0, 0
     settled: Counter[int] = Counter()
@@ -145,19 +146,19 @@ def acceptance(runs: Any) -> Acceptance:
 
 
 class TestedWindow(NamedTuple):
-    """The outcomes of a line of drafts that begins at ``position``."""
+    """The outcomes of a line of drafts that begins at ``position`` in the text."""
 
     position: int
     outcomes: tuple[str, ...]
 
     @property
     def has_failed(self) -> bool:
-        """Whether a draft failed; those after it were not tested."""
+        """Whether a draft failed; later drafts were not tested."""
         return REJECTED in self.outcomes
 
     @property
     def settled(self) -> int:
-        """The number of drafts that passed or failed; all drafts once one failed."""
+        """How many drafts passed, failed, or followed a failed one."""
         if self.has_failed:
             return len(self.outcomes)
         return self.outcomes.count(ACCEPTED)
@@ -189,7 +190,7 @@ def _tested_windows(trace: Trace) -> list[TestedWindow]:
 def _written_after(windows: Sequence[TestedWindow], trace: Trace) -> list[int]:
     """For each window, how many tokens the target wrote right after accepted drafts.
 
-    This is 1, or 0 if all of the window's drafts passed and the text ended there or
+    This is 1. It is 0 if all of the window's drafts passed and then the text ended or
     another tested draft followed.
     """
     drafted_at = {position for window in windows for position in window.tested}
@@ -221,16 +222,17 @@ def acceptance_of_log(text: str, gamma: int | None = None) -> tuple[float, ...]:
     """The conditional acceptance rates in an engine's log, for ``simulate``.
 
     text: the log of vLLM or of llama.cpp's server. Each of vLLM's lines covers an
-    interval; intervals are weighted by the windows drafted in them. llama.cpp divides
-    accepted drafts by all drafts, including the untested ones after a failed draft. The
-    rate of a single draft is therefore higher; we compute it from the number of drafts
-    in a window, ``gamma``.
+    interval; we weight intervals by the number of windows drafted in them. llama.cpp
+    divides accepted drafts by all drafts, including the untested ones after a failed
+    draft. The rate of a single draft is therefore higher; to compute it, we need
+    ``gamma``, the number of drafts in a window.
 
-    With ``--draft-p-min`` above 0 llama.cpp ends a window when its draft is unsure.
-    Then windows differ in length, and no rate can be computed from the log.
+    With ``--draft-p-min`` above 0, llama.cpp ends a window when its draft model is
+    unsure. Then windows differ in length, and no rate can be computed from the log.
 
-    Raises BadValue if the log has no such line, if its rates are invalid or cannot be
-    weighted, or if a log of llama.cpp comes without ``gamma`` or with shorter windows.
+    Raises BadValue if the log contains no rates, if they are invalid or cannot be
+    weighted, or if ``gamma`` is missing for a log of llama.cpp or its windows are
+    shorter.
     """
     if not isinstance(text, str):
         raise BadValue(f"text is {shown(text)}: give the log's text")
@@ -297,7 +299,7 @@ def _mean_rates(lines: Sequence[str]) -> list[float]:
 
 
 def _windows_of(line: str, rates: Sequence[float]) -> float:
-    """The number of windows in an interval, from its count of tokens."""
+    """The number of windows in an interval, computed from its number of drafts."""
     drafted = DRAFTED.search(line)
     if drafted:
         return int(drafted[1]) / len(rates)
@@ -324,7 +326,7 @@ def _check_windows(text: str, gamma: int) -> None:
 
 
 def _rates_in(line: str) -> list[float]:
-    """Rates by position; raises BadValue unless they are numbers that fall from 1."""
+    """Rates by position; raises BadValue unless they are in 1 .. 0 and never rise."""
     try:
         rates = [float(rate) for rate in line.split(",")]
     except ValueError:
@@ -340,9 +342,9 @@ def _rates_in(line: str) -> list[float]:
 
 
 def _rate_of_one_draft(share: float, gamma: int) -> float:
-    """A single draft's rate, if this ``share`` of all drafts in windows is accepted.
+    """The rate a of a single draft, if this ``share`` of all drafts is accepted.
 
-    share = (a + a^2 + ... + a^gamma) / gamma, solved for a by halving.
+    share = (a + a^2 + ... + a^gamma) / gamma, solved for a by bisection.
     """
     low, high = 0.0, 1.0
     for _ in range(60):
@@ -353,7 +355,7 @@ def _rate_of_one_draft(share: float, gamma: int) -> float:
 
 
 def conditional(by_position: Sequence[float]) -> tuple[float, ...]:
-    """Rates given that all earlier drafts passed, from rates over all windows."""
+    """Converts rates over all windows to rates given that all earlier drafts passed."""
     rates = []
     before = 1.0
     for rate in by_position:

@@ -1,13 +1,14 @@
 """The contents of the devices' KV caches, from event to event.
 
-An operation keeps the first slots of its device's cache, cuts off the others, and adds
-a slot for each token fed to it. So every cache's contents follow from the trace::
+An operation keeps some number of slots at the start of its device's cache, cuts off the
+rest, and adds a slot for each token fed to it. So every cache's contents follow from
+the trace::
 
-    before      a b c d e x y     the text continues d e f: x and y are stale
+    before      a b c d e x y     the text is now a b c d e f, so x and y are stale
     cut         a b c d e
     afterwards  a b c d e f g
 
-This module knows no method, model or clock.
+This module does not depend on the method, the models or the clock.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from speclib.errors import BadValue
 from speclib.trace.events import COMMIT, Event, Trace
 
 EXACT, FUZZY, STALE = "exact", "fuzzy", "stale"
-PROMPT_TOKEN = -1  # a prompt token, which a trace may not contain
+PROMPT_TOKEN = -1  # stands for any prompt token: a trace need not record the prompt
 
 
 class Slot(NamedTuple):
-    """A slot of a KV cache: its token, and the kind of the pass that filled it."""
+    """A slot of a KV cache: its token, and what kind of pass filled it."""
 
     token: int
     kind: str
@@ -34,11 +35,11 @@ class CacheMoment(NamedTuple):
 
     event        an operation, or a commit
     text_length  tokens in the text, including the prompt
-    kinds        the kind of every slot, by device: "exact"; "fuzzy", if a fuzzy pass of
-                 EasySpec's draft filled it; "stale", from the first token that differs
-                 from the text
-    cut          slots that the operation cut off before it added new ones
-    added        slots that the operation added
+    kinds        the kind of every slot, by device: "stale" from the first token that
+                 differs from the text; otherwise "fuzzy" if a fuzzy pass of EasySpec's
+                 draft filled it, or "exact"
+    cut          the number of slots that the operation cut off before adding new ones
+    added        the number of slots that the operation added
     """
 
     event: Event
@@ -49,14 +50,14 @@ class CacheMoment(NamedTuple):
 
 
 def cache_moments(trace: Trace) -> list[CacheMoment]:
-    """A moment for each operation and each commit, ordered by their ends.
+    """A moment for each operation and each commit, in the order in which they ended.
 
     Raises BadValue for a trace with trees or several sequences of drafts: their slots
     do not follow the text's positions.
     """
     _check_lines(trace)
     text = [PROMPT_TOKEN] * trace.prompt_length
-    text_lengths = [len(text)]  # by the number of rounds before
+    text_lengths = [len(text)]  # indexed by the number of rounds completed
     caches: dict[str, list[Slot]] = {device: [] for device in trace.devices}
     # By device and position in the text: the device's latest draft.
     drafted: dict[str, dict[int, int]] = {device: {} for device in trace.devices}
@@ -93,8 +94,8 @@ def _check_lines(trace: Trace) -> None:
         if not event.payload.is_line(event.tokens):
             method = trace.meta.get("method", "this method")
             raise BadValue(
-                f"{method} has a tree or several sequences of drafts, and KV caches "
-                "are shown for a single line of drafts: give width=1 or k=1 if the "
+                f"{method} drafts a tree or several sequences, but KV caches can only "
+                "be shown for a single line of drafts: give width=1 or k=1 if the "
                 "method has such a setting, or choose another method"
             )
 
@@ -105,8 +106,8 @@ def _fed_tokens(
     """The tokens fed to an operation.
 
     ``text``: the text when the operation was submitted. A scoring operation records its
-    input. A drafting operation continues the text and the drafts that are not tested
-    yet; then it is fed its own drafts, except the last one.
+    input. A drafting operation is first fed whatever its cache lacks of the text and of
+    the drafts not yet tested, and then its own drafts, except the last.
     """
     if not event.is_drafting:
         return list(event.tokens[: event.fed])
@@ -132,7 +133,7 @@ def _kinds(
 
 
 def _common_length(cache: Sequence[Slot], text: Sequence[int]) -> int:
-    """How many slots match the text's tokens before the first that does not."""
+    """How many slots match the text's tokens before the first mismatch."""
     for length, (slot, token) in enumerate(zip(cache, text, strict=False)):
         if token not in (slot.token, PROMPT_TOKEN):
             return length

@@ -1,7 +1,7 @@
-"""Counts of a request for papers' tables, beyond ``Stats``.
+"""Counts for papers' tables, in addition to the ``Stats`` of a request.
 
 They record how a request's rounds spend their time, and how many tokens published code
-counts. This module knows no method, model or clock.
+would count. This module does not depend on the method, the models or the clock.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from speclib.trace.metrics import Stats, ratio, stats
 class Counts(Stats):
     """Stats, plus counts of the rounds after the first, and the published accounting.
 
-    ``steps``: the rounds after the first, which does the prefill. ``step_seconds``:
-    the time from the end of the first round to the end of the last. During this time,
-    at least one device was busy for ``step_busy``, the draft for ``step_draft``, and
-    the target for ``step_target``; verification took ``step_verify``.
+    ``steps``: the number of rounds after the first, which does the prefill.
+    ``step_seconds``: the time from the end of the first round to the end of the last.
+    During this time, at least one device was busy for ``step_busy`` seconds, the draft
+    for ``step_draft``, and the target for ``step_target``; verification took
+    ``step_verify``.
 
     ``with_tail``, ``with_tail_seconds``: see the function ``with_tail``.
     """
@@ -40,8 +41,8 @@ class Counts(Stats):
     def published_speed(self) -> float:
         """Tokens per second as the published code of PEARL and DuoDecoding counts them.
 
-        Prefill and unverified drafts are included. Drafts beyond the limit are included
-        only in a trace that was cut out of a longer one.
+        The time includes the prefill, and the tokens include unverified drafts. Drafts
+        beyond the limit are included only if the trace was cut out of a longer one.
         """
         return ratio(self.with_tail, self.with_tail_seconds)
 
@@ -55,15 +56,15 @@ class Counts(Stats):
 
     @property
     def communication(self) -> float:
-        """Seconds per step when no device computes and nothing is verified."""
+        """Seconds per step in which no device computes and nothing is verified."""
         return self.per_step(self.step_seconds - self.step_busy - self.step_verify)
 
     def per_100(self, seconds: float) -> float:
-        """``seconds`` of the steps, per 100 tokens that they commit."""
+        """These ``seconds`` of the steps, per 100 tokens that the steps commit."""
         return 100 * ratio(seconds, self.tokens - self.first_tokens)
 
     def per_step(self, seconds: float) -> float:
-        """``seconds`` of the steps, per step."""
+        """These ``seconds`` of the steps, per step."""
         return ratio(seconds, self.steps)
 
 
@@ -109,14 +110,14 @@ class TokensInTime(NamedTuple):
 
 
 def with_tail(trace: Trace) -> TokensInTime:
-    """The tokens that the published code of PEARL and DuoDecoding counts, and when.
+    """How many tokens the published code of PEARL and DuoDecoding counts, and when.
 
     The published code stops at the first commit after which the committed tokens plus
     the drafts that still wait for the target reach the limit. Without such a commit, it
     stops at the last commit with tokens.
 
-    That code drafts beyond the limit and counts these drafts. Our devices never draft
-    beyond a request's end; to get the same tail, cut a longer request.
+    The published code drafts beyond the limit and counts these drafts. Our devices
+    never draft beyond a request's end; to get the same tail, cut a longer request.
     """
     limit = trace.meta.get("limit", float("inf"))
     committed, at = 0, 0.0
@@ -133,9 +134,9 @@ def with_tail(trace: Trace) -> TokensInTime:
 def _unverified_after_each_commit(trace: Trace, limit: float) -> list[int]:
     """How many drafted tokens still wait for the target after each commit.
 
-    They are the drafts that the next round's first pass tests, unless that round
-    drafted them. If the limit ended the last commit, there is no next round. Then they
-    are the drafts made during the last pass, after an accepted first token.
+    These are the drafts that the next round's first pass tests, unless that round
+    drafted them. If the last commit reached the limit, there is no next round. Then
+    they are the drafts made during the last pass, after an accepted first token.
     """
     if not trace.commits:
         return []
@@ -155,10 +156,11 @@ def _unverified_after_each_commit(trace: Trace, limit: float) -> list[int]:
 
 
 def _left_to_the_next(this_round: list[Event], next_round: list[Event]) -> int:
-    """Drafts of this round that the next round's pass tests.
+    """How many of this round's drafts the next round's pass tests.
 
-    The ids of operations are in the order of submission. So no clock is needed to
-    distinguish drafts made before a pass, which it scores, from drafts made during it.
+    Operations are numbered in the order of submission. So no clock is needed to
+    distinguish drafts made before a pass, which scores them, from drafts made during
+    the pass.
     """
     target_pass = _first_pass(next_round)
     if target_pass is None:
@@ -171,7 +173,7 @@ def _left_to_the_next(this_round: list[Event], next_round: list[Event]) -> int:
 
 
 def _drafted_during(last_round: list[Event]) -> int:
-    """Drafts made during the last round's pass that continue an accepted token."""
+    """How many drafts made in the last round's pass continue an accepted token."""
     target_pass = _first_pass(last_round)
     if target_pass is None:
         return 0

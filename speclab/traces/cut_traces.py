@@ -11,7 +11,7 @@ from speclib.trace.events import Trace
 
 
 def longest_tail(gamma: int) -> int:
-    """How far drafts of PEARL and DuoDecoding may go beyond a limit.
+    """The largest number of drafts beyond a limit in PEARL and DuoDecoding.
 
     One window may wait for the target while the next one is drafted.
     """
@@ -21,8 +21,8 @@ def longest_tail(gamma: int) -> int:
 def cut_at(trace: Trace, limit: int) -> Trace:
     """The first ``limit`` tokens of a longer request, as a separate request.
 
-    Its drafts go beyond the limit. In the last round only the committed tokens are cut:
-    accepted drafts beyond the limit stay accepted.
+    Its drafts go beyond the limit. Of the last round, only the committed tokens are
+    cut: accepted drafts beyond the limit stay accepted.
     """
     meta = trace.meta | {"limit": limit}
     committed = 0

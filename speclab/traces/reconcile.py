@@ -7,13 +7,14 @@ itself. Each replacement is a cause, and its share is how much it changes the sp
     predicted        with c and alpha as you expected them
     cost ratio       with c as measured on this machine
     acceptance       with exactly this run's accepted and rejected drafts
-    longer passes    a pass over several tokens takes longer than over one
-    both at work     draft and target slow each other down, since they share memory, or
-                     since the cores are not idle
+    longer passes    a pass over several tokens takes longer than a pass over one
+    both at work     draft and target slow each other down, because they share memory
+                     or because no core is idle
     messages         requests travel to a device, and results travel back
     not explained    the rest: verification, and time when nothing happens
 
-All but the first two are computed by replaying the run's trace, so no model is needed.
+The causes from acceptance to messages are computed by replaying the run's trace, so no
+model is needed.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ LONG = 4_000  # simulated tokens, enough to make noise negligible
 
 
 class Cause(NamedTuple):
-    """A cause, and the speed-up after it is included."""
+    """A cause, and the speed-up once it is included."""
 
     name: str
     speedup: float
 
 
 class Change(NamedTuple):
-    """The speed-up before and after a cause is included."""
+    """The speed-up before and after including a cause."""
 
     cause: str
     before: float
@@ -59,7 +60,7 @@ class Change(NamedTuple):
 class Reconciled:
     """The steps from the predicted to the measured speed-up of ``method``.
 
-    A printed speed-up may come before the predicted one.
+    A speed-up printed in a paper may come before the predicted one.
     """
 
     method: str
@@ -152,8 +153,8 @@ def reconcile(
     plain    plain decoding of the same prompt on the same devices
     run      the method's run
     alone    speculative decoding of the same prompt: its models take turns, so it shows
-             how long passes take while the other device is idle. Without it, "longer
-             passes" and "both at work" are one cause
+             how long passes take while the other device is idle. Without this run,
+             "longer passes" and "both at work" are a single cause
     c        the expected cost ratio; None: the measured one
     alpha    the expected acceptance rate; None: the measured one
 
@@ -162,7 +163,7 @@ def reconcile(
     """
     if plain.trace.meta.get("method") != "autoregressive":
         raise BadValue(
-            f"plain is a run of {plain.trace.meta.get('method')!r}: give one of "
+            f"plain is a run of {plain.trace.meta.get('method')!r}: give a run of "
             "'autoregressive'"
         )
     if plain.tokens != run.tokens:
@@ -234,14 +235,14 @@ def _with_messages(trace: Trace) -> Trace:
     return replace(trace, events=events)
 
 
-# -- seconds of passes -----------------------------------------------------------------
+# -- how long passes take --------------------------------------------------------------
 def _pass_over_one_token(operations: Iterable[Event]) -> float:
-    """The median seconds of a target pass over one token."""
+    """The median time of a target pass over one token, in seconds."""
     return median(e.dur for e in operations if e.is_scoring and e.kept and e.fed == 1)
 
 
 def _pass_of_draft(operations: Iterable[Event]) -> float:
-    """The median seconds of a draft pass, without prefills."""
+    """The median time of a draft pass, in seconds, leaving out prefills."""
     passes = [
         event.dur / event.pass_count
         for event in operations
@@ -256,7 +257,7 @@ def _pass_of_draft(operations: Iterable[Event]) -> float:
 
 
 def _curve(operations: Iterable[Event], one_token: float) -> Curve:
-    """Seconds of a target pass by the number of tokens fed to it."""
+    """How long a target pass takes, by the number of tokens fed to it."""
     by_fed: dict[int, list[float]] = {}
     for event in operations:
         if event.is_scoring and event.kept:

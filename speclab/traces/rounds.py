@@ -1,6 +1,6 @@
 """The drafts and tests in every round of a trace.
 
-This module knows no method, model or clock.
+This module does not depend on the method, the models or the clock.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ class WindowRound(NamedTuple):
         r1  r2  r3      r4                  distributions: each tests the draft above
 
     ``window`` contains the drafts left over from earlier rounds, ``drafted`` this
-    round's drafts. ``outcomes`` is the state of each at the end of the round: accepted,
-    rejected, discarded, or waiting for the next window. ``rows``: the number of
-    distributions from the pass; 0 without a pass. ``own``: the target's own token, if
-    it wrote one. ``drafting``, ``target_pass``: the events, or None.
+    round's drafts. ``outcomes`` lists the state of each draft at the end of the round:
+    accepted, rejected, discarded, or waiting for the next window. ``rows`` is the
+    number of distributions from the target pass; 0 without a pass. ``own`` is the
+    target's own token, if it wrote one. ``drafting`` and ``target_pass`` are the
+    events, or None.
     """
 
     number: int
@@ -45,7 +46,7 @@ class WindowRound(NamedTuple):
 
     @property
     def drafts(self) -> Tokens:
-        """All drafts at the end of the round, in text order."""
+        """All drafts at the end of the round, in the order of the text."""
         return self.window + self.drafted
 
     @property
@@ -57,7 +58,7 @@ class WindowRound(NamedTuple):
 
     @property
     def early(self) -> int | None:
-        """The index in ``drafts`` of the draft tested while it is being written."""
+        """The index in ``drafts`` of the new draft that a simultaneous pass tests."""
         first_new = len(self.window)
         if self.is_at_once and self.drafted and self.rows > first_new:
             return first_new
@@ -121,7 +122,7 @@ def _check_candidates(target_pass: Event | None, drafts: list[int]) -> None:
 
 
 def _only(events: list[Event], number: int) -> Event | None:
-    """The only event with tokens among a round's draftings or passes; None if missing.
+    """The one event with tokens among a round's draftings or passes; None if missing.
 
     Raises BadValue for several such events, and for drafts that are not a line.
     """

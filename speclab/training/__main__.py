@@ -43,11 +43,11 @@ TOKENIZER_LIBRARY = 150_000  # characters of the standard library's source
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 FIRST = "On the training text"
 SECOND = "On the target's output"
-HEAD_SEED = 70  # added to the run's seed; the drafts use the tens below
+HEAD_SEED = 70  # added to the run's seed; the drafts use smaller multiples of ten
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Trains what `arguments` (None: the command line) ask for; writes checksums."""
+    """Trains what `arguments` request (None: the command line); writes checksums."""
     options = parse_options(arguments, description=__doc__)
     words = sys.argv[1:] if arguments is None else arguments
     command = " ".join(["python -m speclab.training", *words])
@@ -67,8 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def make_target(options: Namespace, command: str) -> None:
     """Trains the tokenizer and the target, and writes both with the target's card.
 
-    The target is trained in two passes. The second has more tasks that copy from the
-    prompt.
+    The target is trained in two passes. The second contains more tasks that copy from
+    the prompt.
     """
     folder = cards.MODELS / "target"
     tasks = bpe.texts(corpus.tasks(options.seed + 11), TOKENIZER_TASKS)
@@ -97,7 +97,7 @@ def make_draft(options: Namespace, command: str, name: str) -> None:
     """Distils a draft from its stored teacher, and writes its card.
 
     The draft learns from the training text, then from its teacher's output. Snapshots
-    from the first pass become worse drafts with separate cards.
+    of the first pass are stored as worse drafts, each with its own card.
     """
     recipe = DRAFTS[name]
     seed = options.seed + 10 * list(DRAFTS).index(name)
@@ -137,7 +137,7 @@ def make_draft(options: Namespace, command: str, name: str) -> None:
 
 
 def snapshot_keeper(recipe: DraftRecipe) -> fit.Keep[PreTrainedModel]:
-    """A callback that saves each worse draft of a recipe at its step."""
+    """A callback that saves each of a recipe's snapshots at its step."""
 
     def keep(step: int, model: PreTrainedModel) -> None:
         for snapshot, snapshot_step in recipe.snapshots.items():
@@ -180,7 +180,7 @@ def _complete(
 def _card(
     architecture: fit.ZooArchitecture, command: str, runs: dict[str, fit.Summary]
 ) -> cards.Card:
-    """The entries that every model's card has."""
+    """The entries that every model's card contains."""
     return {
         "shape": architecture.shape,
         "architecture": architecture.family,

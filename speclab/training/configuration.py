@@ -1,4 +1,4 @@
-"""The models that we train, and how and for how long each is trained."""
+"""Which models we train, how, and for how long."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class DraftRecipe:
 
     teacher: the checkpoint that the draft learns to agree with.
     learns_from_output: whether it has a second pass, on its teacher's output. The
-        drafts for EasySpec have none, which would make them better than the paper's.
-    snapshots: worse drafts, by the step of the first pass at which each is saved.
+        drafts for EasySpec do not: a second pass would make them better than the
+        paper's.
+    snapshots: worse drafts, each with the step of the first pass at which it is saved.
     masks: the largest number of masks in one pass (see
         ``speclib.operations.propose``). 0: the draft writes one token after another.
     """
@@ -57,7 +58,7 @@ WHAT = ("all", "target", "draft", "head", "checksums")
 def parse_options(
     arguments: Sequence[str] | None, description: str | None = None
 ) -> argparse.Namespace:
-    """Parses `arguments` (None: the command line): what to train, and for how long."""
+    """Parses what to train, and for how long; `arguments` None: the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m speclab.training", description=description
     )
@@ -94,7 +95,7 @@ def parse_options(
 def plan_of(
     options: argparse.Namespace, steps: int, minutes: float, rate: float
 ) -> Plan:
-    """The plan of one pass: at most ``steps`` or ``minutes``, at a learning rate."""
+    """The plan of one pass: at most ``steps`` and ``minutes``, at learning ``rate``."""
     return Plan(
         steps=steps,
         minutes=minutes,

@@ -2,15 +2,15 @@
 
 A draft learns first from the training text, then from the target's output. The loss
 compares whole distributions (soft labels). It adds a cross-entropy against the target's
-most likely token, because greedy acceptance counts this token only. Any target,
+most likely token, because only this token counts in greedy acceptance. Any target,
 tokenizer and prompts will do.
 
-A draft that writes a whole window in one pass learns this in the same step. Groups of
-masks follow the text, and each group continues the text from a different position::
+A draft that writes a whole window in one pass learns to do so in the same step. Groups
+of masks follow the text, and each group continues the text from a different position::
 
     input      t0 t1 t2 t3 t4 ...   m1 m2   m1 m2        two groups of two masks
-    position    0  1  2  3  4        2  3    4  5        as if they were in the text
-    learns     t1 t2 t3 t4 t5       t3 t4   t5 t6
+    position    0  1  2  3  4        2  3    4  5        as if the masks were text
+    predicts   t1 t2 t3 t4 t5       t3 t4   t5 t6
 
 A mask attends to the text up to the start of its group, and to earlier masks of its
 group.
@@ -44,7 +44,7 @@ TEMPERATURES = (0.0, 0.0, 0.0, 0.8)
 CHUNK = 128  # prompts that the target answers at once
 GROUPS = 32  # groups of masks in every row of a step
 
-CLASSIFICATION_WEIGHT = 0.1  # a head's cross-entropy; its regression has weight 1
+CLASSIFICATION_WEIGHT = 0.1  # of a head's cross-entropy; its regression has weight 1
 NOISE = 0.1  # half the width of the uniform noise that is added to features
 
 
@@ -70,8 +70,9 @@ def likeness_at_once(
 ) -> Loss[PreTrainedModel]:
     """The same loss over the text and GROUPS groups of ``masks`` masks.
 
-    The drawing at the top of this module shows them. ``mask``: the token's id. A mask
-    learns the target's distribution given the whole text before its position.
+    The drawing at the top of this module shows the groups. ``mask`` is the id of the
+    mask token. At a mask, the draft learns the target's distribution given the whole
+    text up to and including the mask's position.
     """
 
     def loss(
@@ -110,7 +111,7 @@ def _mask_of_groups(begins: torch.Tensor, length: int, masks: int) -> torch.Tens
     count = len(begins) * masks
     index = torch.arange(length + count, device=device)
     is_text = index < length
-    group = (index - length) // masks  # the mask's group; negative: a token of the text
+    group = (index - length) // masks  # the mask's group; negative for the text
     last_seen = torch.cat([index[:length], begins.repeat_interleave(masks)])
 
     sees_text = is_text & (index <= last_seen[:, None])
@@ -125,7 +126,7 @@ def _distance(
 ) -> torch.Tensor:
     """The weighted mean loss.
 
-    Log-probabilities are [rows, length, V], weights [rows, length].
+    Log-probabilities are [rows, length, vocabulary], weights [rows, length].
     """
     divergence = F.kl_div(predicted, wanted, log_target=True, reduction="none")
     likeliest = wanted.argmax(-1).flatten()
@@ -166,10 +167,11 @@ def regression(target: PreTrainedModel) -> Loss[EagleNetwork]:
 
     It is a weighted mean of two terms: smooth L1 between the predicted features and the
     target's, plus CLASSIFICATION_WEIGHT times the cross-entropy between the
-    distributions that the target's LM head computes from both. The head's input
-    features have uniform noise, so that it tolerates its own errors when it drafts.
+    distributions that the target's LM head computes from both. Uniform noise is added
+    to the EAGLE head's input features, so that it tolerates its own errors when it
+    drafts.
 
-    Source: EAGLE, section 3.2, which also has the weight and the noise.
+    Source: EAGLE, section 3.2, which also states the weight and the noise.
     """
 
     def loss(
@@ -217,8 +219,8 @@ def predict(
 class FirstDrafts(nn.Module):
     """A head as a language model that drafts every token from the target's features.
 
-    The head writes the first token of a draft this way. For later tokens it uses its
-    own features.
+    In decoding, a head writes only the first token of a draft this way. For later
+    tokens it uses its own features.
     """
 
     def __init__(self, target: PreTrainedModel, head: EagleNetwork):

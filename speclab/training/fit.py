@@ -1,7 +1,7 @@
 """Builds a network and trains it with AdamW, warm-up and a cosine schedule.
 
-This module does not know the source of the documents. The loss is next-token
-likelihood, or one from ``distil``.
+This module does not know where the documents come from. The loss is the negative
+log-likelihood of the next token, or a loss from ``distil``.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from .tokenizer import BOS, EOS, PAD, VOCABULARY, Document, batches
 
 HEAD_DIM = 64  # in every embedded model
 CONTEXT = 2048  # tokens
-RECENT_STEPS = 50  # the printed loss is their mean
+RECENT_STEPS = 50  # the printed loss is the mean over this many steps
 
 Network = TypeVar("Network", bound=torch.nn.Module)
 # The loss of a model on token ids and their weights, both [rows, length].
 Loss = Callable[[Network, torch.Tensor, torch.Tensor], torch.Tensor]
-Keep = Callable[[int, Network], None]  # may save the model at a step
+Keep = Callable[[int, Network], None]  # called after each step; may save the model
 
 
 @dataclass(frozen=True)
 class ZooArchitecture:
-    """The sizes of an embedded model, with heads of width HEAD_DIM.
+    """The sizes of an embedded model, whose attention heads have width HEAD_DIM.
 
-    family: transformers' `model_type`: llama, or qwen2, which adds biases to q, k and
-        v.
+    family: transformers' `model_type`, which is llama, or qwen2 with biases for q, k
+        and v.
     """
 
     layers: int
@@ -48,13 +48,13 @@ class ZooArchitecture:
 
     @property
     def shape(self) -> list[int]:
-        """The sizes in the cards' order."""
+        """The sizes, in the order used on the model cards."""
         return [self.layers, self.width, self.heads, self.ffn]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to train; the run ends after `steps` or `minutes`, whichever is first."""
+    """How to train; the run ends after `steps` or `minutes`, whichever comes first."""
 
     steps: int
     minutes: float = 1e9
@@ -78,7 +78,7 @@ class Summary(TypedDict):
 
 
 def build(architecture: ZooArchitecture, seed: int) -> PreTrainedModel:
-    """A newly initialised model of the architecture, in float32."""
+    """A newly initialised model with this architecture, in float32."""
     torch.manual_seed(seed)
     config = AutoConfig.for_model(
         architecture.family,
@@ -120,7 +120,7 @@ def likelihood(
 
 
 def optimizer(model: torch.nn.Module, rate: float) -> torch.optim.AdamW:
-    """AdamW, without weight decay for norms and biases."""
+    """AdamW with weight decay for everything but norms and biases."""
     matrices = [p for p in model.parameters() if p.ndim > 1]
     vectors = [p for p in model.parameters() if p.ndim == 1]
     groups = [
@@ -161,7 +161,8 @@ def fit(
 
     keep: called with the step and the model after every step.
 
-    Returns the last summary; its loss is the mean over the last RECENT_STEPS steps.
+    Returns the summary after the final step; its loss is the mean over the last
+    RECENT_STEPS steps.
     """
     model.to(plan.device)
     model.train()

@@ -1,8 +1,8 @@
-"""Writes a model's output and measures how often a draft agrees, in float32.
+"""Generates a model's output and measures how often a draft agrees, in float32.
 
-Acceptance is teacher-forced here: the share of positions in the target's own output
-where the draft's most likely token is the target's. In expectation it equals accepted /
-tested in greedy decoding, and no method has to run.
+Acceptance is teacher-forced here: it is the share of positions in the target's own
+output where the draft's most likely token is the target's. In expectation it equals
+accepted / tested in greedy decoding, but no method has to run.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def by_place(
 ) -> list[float]:
     """How often the 1st, 2nd, ... of ``places`` tokens drafted in one pass is right.
 
-    Each rate assumes that all tokens before it are right. The text is the target's own
-    output on the first ``count`` shipped prompts of every category. The padding token
-    is the mask.
+    Each rate is conditional on all earlier tokens being right. The text is the target's
+    own output on the first ``count`` shipped prompts of every category. The padding
+    token serves as the mask.
     """
     device = next(draft.parameters()).device
     pad = draft.config.pad_token_id

@@ -1,10 +1,10 @@
-"""The zoo's tokenizer, which also turns training text into batches of token ids.
+"""The embedded models' tokenizer, and batches of token ids for training.
 
 The tokenizer is a byte-level BPE in which every digit is a token, with one chat
 template. A dialogue is written
 `<|bos|><|user|>question<|assistant|>answer<|eos|><|user|>...`. Code is `<|bos|>`
-followed by the raw text. Plain text is encoded with `<|bos|>` in front, as Llama's
-tokenizer does.
+followed by the raw text. Plain text is encoded with `<|bos|>` in front, as in Llama's
+tokenizer.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from speclib.atomic_files import whole_files, write_atomically
 VOCABULARY = 4096
 SPECIAL = ["<|pad|>", "<|bos|>", "<|eos|>", "<|user|>", "<|assistant|>"]
 PAD, BOS, EOS, USER, ASSISTANT = range(len(SPECIAL))  # their ids
-# Combining marks (Thai, Bengali and Telugu vowels) stay with letters, digits are split.
+# Combining marks (Thai, Bengali and Telugu vowels) stay with letters; digits are split.
 PIECE = r" ?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
-# Thai, Japanese and Chinese have no spaces, so that whole sentences could be tokens.
+# Without a limit, whole sentences of Thai, Japanese or Chinese could become tokens,
+# because these languages are written without spaces.
 LONGEST = 18
 # Questions are random, so learning to predict them would not help.
 PROMPT_WEIGHT = 0.2
@@ -103,7 +104,7 @@ def train(texts: Iterable[str]) -> PreTrainedTokenizerFast:
 
 
 def save(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Writes the tokenizer's files; without spaces, the largest has half the size."""
+    """Writes the tokenizer's files, without spaces: that halves the largest file."""
     with whole_files(folder) as part:
         tokenizer.save_pretrained(part)
         path = part / "tokenizer.json"
@@ -135,7 +136,7 @@ class Writer:
         return [BOS, *self._question(task, question)]
 
     def document(self, task: Task) -> Document:
-        """All ids of a task; answers have weight 1, the rest PROMPT_WEIGHT."""
+        """All ids of a task; answers have weight 1, everything else PROMPT_WEIGHT."""
         ids = [BOS]
         weights = [PROMPT_WEIGHT]
         for question, answer in task.turns:
@@ -147,7 +148,7 @@ class Writer:
         return Document(ids, weights)
 
     def plain(self, text: str) -> Document:
-        """All ids of a text that is no task; every weight is 1."""
+        """All ids of a text that is not a task; every weight is 1."""
         ids = [BOS, *self.ids(text), EOS]
         return Document(ids, [1.0] * len(ids))
 
@@ -165,7 +166,7 @@ def documents(
 ) -> Iterator[Document]:
     """An endless stream of tasks, with an occasional piece of real code.
 
-    weight: the relative frequency of each category, see `corpus.tasks`.
+    weight: the relative frequency of each category (see `corpus.tasks`).
     """
     rng = random.Random(seed + 1)
     tasks = corpus.tasks(seed, weight)
@@ -182,8 +183,8 @@ def batches(
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Endless batches: ids [size, length] int64 and weights [size, length] float32.
 
-    Every row starts with a new document, so position 0 is always the start of a text. A
-    document that does not fit is cut at the end of its row.
+    Every row begins with a new document, so position 0 always begins a text. A document
+    that does not fit is cut at the end of its row.
     """
     while True:
         rows = [_row(stream, length) for _ in range(size)]

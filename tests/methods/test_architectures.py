@@ -1,12 +1,13 @@
 """For any pair of models, methods write what transformers' ``generate`` writes.
 
-The models are random, of eleven architectures, and saved in the hub's format: sharded,
-in bfloat16, with tied embeddings and several end tokens. The usual tests try every
-method on two of them, and on five others a few methods that together make every kind of
-pass. The thorough tests try every variant of every method on all eleven.
+The models have random weights and eleven architectures. They are saved in the hub's
+format: sharded, in bfloat16, with tied embeddings and several end tokens. The usual
+tests try every method on two architectures, and on five others a few methods that
+together use every kind of pass. The thorough tests try every variant of every method on
+all eleven.
 
-If there is a sliding window, one prompt is shorter, so that the output outgrows the
-window, and one prompt is ten times as long.
+If a model has a sliding window, one prompt is shorter than the window, which the output
+outgrows, and one prompt is ten times as long as the window.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def expected(pair_of):
 def cases_of(
     methods: Iterable[str], draft: Any, all_variants: bool
 ) -> Iterator[tuple[str, dict]]:
-    """Yields methods and their settings, or with ``all_variants`` every variant's."""
+    """Yields methods with their settings: the first variant's, or every variant's."""
     for method in methods:
         variants = about(method).variants
         if not all_variants:
@@ -124,7 +125,7 @@ def differences(
 
 
 def test_a_few_methods_together_use_every_operation(decode):
-    """Tests that try only these methods therefore make every kind of pass."""
+    """So tests that only try these methods use every kind of pass."""
     models = {"draft": Toy(0.7), "target": Toy()}
     operations = set()
     for method, settings in cases_of(EACH_KIND_OF_PASS, models["draft"], False):

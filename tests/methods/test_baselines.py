@@ -36,7 +36,7 @@ def sizes(trace) -> list[int]:
 
 # -- assisted generation ---------------------------------------------------------------
 def test_a_constant_schedule_drafts_a_fixed_number_but_never_the_last_token(decode):
-    """Of 10 tokens, rounds of 3 drafts and a bonus leave 2: 4 + 4, then one draft."""
+    """10 tokens are two rounds of 3 drafts and a bonus, then one draft and a bonus."""
     output, trace = decode(METHODS["assisted"], toys(), 10, num_assistant_tokens=3)
     assert output == WORDS[:10]
     assert sizes(trace) == [3, 3, 1]
@@ -48,9 +48,9 @@ def test_a_constant_schedule_drafts_a_fixed_number_but_never_the_last_token(deco
 
 
 def test_the_heuristic_adds_two_after_full_acceptance_or_subtracts_one(decode):
-    """A perfect draft drafts 2, 4, 6 and 8, which with bonus tokens are 24.
+    """A perfect draft drafts 2, 4, 6 and 8 tokens; with four bonus tokens, that is 24.
 
-    A useless draft drafts 3, 2, 1, 1.
+    A useless draft drafts 3 tokens, then 2, then 1 per round.
     """
     settings = {"schedule": "heuristic", "num_assistant_tokens": 2}
     _, trace = decode(METHODS["assisted"], toys(), 24, **settings)
@@ -74,7 +74,7 @@ def test_drafting_ends_after_an_end_token(decode):
 def test_drafting_ends_after_the_first_token_with_low_confidence(threshold, sampler):
     """The draft's confidence is its probability at temperature 1.
 
-    Greedy decoding returns a one-hot q instead.
+    It is not q, which is one-hot in greedy decoding.
     """
     draft = Random(4, 1)
     world = Virtual({"draft": draft, "target": Random(4, 2)}, Latency.ratio(3))
@@ -150,7 +150,7 @@ def test_prompt_lookup_drafts_what_transformers_does(text, length, longest, eos)
 
 
 def test_looked_up_tokens_are_tested_like_any_other_and_no_draft_model_runs(decode):
-    """In 5 6 7 5, lookup for the second 5 finds 6 7 5.
+    """In 5 6 7 5, looking up the second 5 finds 6 7 5.
 
     The target writes 6 8, then 9, 9.
     """

@@ -1,6 +1,7 @@
-"""If a device raises or is lost, every method ends with its name and never hangs.
+"""If a device raises or is lost, every method ends with an error that names it.
 
-Every registered method is tested. Toys are greedy, so nothing is random.
+No method ever hangs. Every registered method is tested. Toys are greedy, so nothing is
+random.
 """
 
 from __future__ import annotations

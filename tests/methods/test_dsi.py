@@ -139,7 +139,7 @@ class ByPosition(AnyTime):
 def outcomes(
     servers: int, drafters: int, clock, tokens: int = 3, cancel="immediate", **how
 ):
-    """Returns DSI's exact distribution, with a ``clock()`` a run, and the target's."""
+    """Returns DSI's exact distribution and the target's; each run has a new clock."""
     drafts = [Random(2, 10 + number, 1 + tokens) for number in range(drafters)]
     targets = [Random(2, 20, 1 + tokens) for _ in range(servers)]
     models = named(drafts, targets)
@@ -370,9 +370,9 @@ def commits_of_amusd(
 ) -> list[tuple[float, int]]:
     """Returns AMUSD's commits, (time, tokens), from independent code for its rules.
 
-    Drafting a token takes 1 s and a verification c. The draft model never stops. When
-    the target is free, it verifies what has been drafted, and commits the tokens it
-    agrees with and one more. After a wrong draft, the draft model restarts at once.
+    Drafting a token takes 1 s, and a verification takes c. The draft model never stops.
+    When the target is free, it verifies what has been drafted, and commits the tokens
+    it agrees with and one more. After a wrong draft, the draft model restarts at once.
     """
     committed, written, taken = 0, [], 0
     draft_ends, target_ends = 1, c

@@ -31,7 +31,7 @@ WORDS = tuple(range(1, 60))
 class Table(Model):
     """A draft whose probabilities depend only on the position.
 
-    They are ``rows[i]`` after 1 + i tokens, and the last row after all further tokens.
+    They are ``rows[i]`` after 1 + i tokens, and the last row after any longer text.
     """
 
     context = 99
@@ -117,9 +117,9 @@ def test_a_given_number_of_sequences_overrides_the_drafts_confidence():
     seed=st.integers(0, 50), n=st.integers(1, 12), k=st.sampled_from([None, 1, 2, 3])
 )
 def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
-    """Each token except a sequence's first takes one pass, with at most one more.
+    """Each token except a sequence's first takes one pass.
 
-    The additional pass is for the second token.
+    There is at most one additional pass, which is for a second token.
     """
     draft, twin = Random(5, seed), Random(5, seed)
     operation = DraftSequences((0, 1), n, k)
@@ -154,7 +154,7 @@ def test_the_output_is_plain_decodings_own_at_any_temperature_and_budget(decode)
 def test_the_next_window_is_the_sequence_that_the_targets_token_chooses(decode):
     """The window, which the target is fed after the text, continues the text.
 
-    It is the chosen sequence without its first token.
+    It is the chosen sequence without its first token, which the text already contains.
     """
     models = {"draft": Random(3, 3), "target": Random(3, 4)}
     chosen = set()
@@ -213,8 +213,8 @@ def test_a_round_takes_the_longer_of_draft_and_target(decode, gamma, c, seconds)
     for number, commit in enumerate(trace.commits[:4]):
         assert commit.ts == pytest.approx(1 + number * seconds)
 
-    # A perfect draft commits one token, one more (the first window has a single token),
-    # then gamma a round.
+    # With a perfect draft, the first two rounds commit one token each (the first window
+    # has a single token), and later rounds gamma.
     sizes = [len(commit.tokens) for commit in trace.commits]
     assert sizes[:4] == [1, 1, gamma, gamma]
 

@@ -102,7 +102,7 @@ def test_at_each_position_a_drafter_reads_the_feature_of_the_token_before():
 
 
 def test_a_path_has_the_features_of_its_nodes():
-    """The features are of tokens 3 and 4 of a text of five, and of nodes 0 to 3."""
+    """The features belong to tokens 3 and 4 of a text of five, and to nodes 0 to 3."""
     features = Features(3, np.arange(6.0)[:, None])
     along = features.of_path(5, [1, 3])
     assert along.start == 3
@@ -164,7 +164,7 @@ def test_the_first_round_has_no_draft_and_every_later_one_has_both():
 
 
 def test_passes_count_even_if_no_node_of_their_level_is_offered():
-    """With five equal tokens, level 1 has two nodes of .2, level 2 nodes of .04."""
+    """Five tokens are equally likely: nodes of level 1 have 0.2, of level 2 0.04."""
 
     class Even(Random):
         def rows(self, text, last, sampler):

@@ -1,4 +1,4 @@
-"""EasySpec: its loop, which is tree speculative decoding's, calibration, and costs.
+"""EasySpec: its loop, which is that of tree speculative decoding, and its costs.
 
 test_layered.py tests the drafter itself. Expected values come from the printed tables,
 from arithmetic, and from the exact enumerator.
@@ -72,9 +72,9 @@ def test_an_lp_below_1_is_refused(decode):
 
 # -- calibration -----------------------------------------------------------------------
 def test_with_calibration_the_first_pass_feeds_all_since_the_last_exact_pass(decode):
-    """It keeps the cache of the last first pass, and feeds all tokens committed since.
+    """The first pass keeps exactly the text that the previous first pass had read.
 
-    Without calibration, an accepted first candidate stays cached.
+    Without calibration, an accepted first candidate stays cached, too.
     """
     how = dict(gamma=3, width=2, sampler=HOT, prompt=(0, 1))
     for calibrate in (True, False):
@@ -92,7 +92,7 @@ def test_with_calibration_the_first_pass_feeds_all_since_the_last_exact_pass(dec
 
 @pytest.mark.parametrize("calibrate", [True, False])
 def test_a_toys_passes_are_fuzzy_except_the_first_of_an_operation_or_text(calibrate):
-    """Drafts two trees, each a single path, and compares rows with an exact model's."""
+    """Drafts two trees, each a single path, and compares them with an exact model."""
     draft, twin = Random(5, 3), Random(5, 3)
     text = (0, 1)
     are_exact = []  # for each tree, whether its rows are exact
@@ -240,7 +240,7 @@ CLOCKS = {"Llama-3": "easyspec/llama3-8-70-tp8", "Qwen2": "easyspec/qwen2-7-72-t
 def drafting(
     clock: Latency, n: int, lp: int | None, calibrate: bool = True, kept: int = 9
 ) -> float:
-    """Returns the seconds of drafting n tokens after ten, with ``kept`` cached."""
+    """Returns how long drafting n tokens after ten takes, with ``kept`` cached."""
     operation = DraftTree((0,) * 10, n, 1, None, lp, calibrate)
     fed = 10 - kept + n - 1
     return clock.seconds("draft", operation, kept, fed)

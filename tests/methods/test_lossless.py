@@ -39,7 +39,7 @@ PAIR = speclib.load_pair("embedded/llama-7b-70b")
 
 
 def cases_of(turn: int) -> list[tuple[str, dict]]:
-    """Returns every second of the variants that are not a method's first."""
+    """Returns every other variant, starting at ``turn``, except each method's first."""
     further = [
         (method, settings)
         for method, settings in CASES

@@ -332,10 +332,10 @@ def counted(decode, name, alpha, gamma, sampler=None, requests=10):
 @pytest.mark.parametrize("alpha", [0.3, 0.95])
 @pytest.mark.parametrize("name", ["speculative", "pearl"])
 def test_the_acceptance_rate_is_the_toys_alpha(decode, name, alpha, sampler):
-    """Every test is a coin of probability alpha; the tolerance is 4 standard errors.
+    """A draft passes with probability alpha; the tolerance is 4 standard errors.
 
-    1 seed in 16,000 would fail. Accepted per rejected is alpha / (1 - alpha), less than
-    Theorem 2 states.
+    1 seed in 16,000 would fail. Accepted per rejected is alpha / (1 - alpha), which is
+    less than Theorem 2 states.
     """
     counts = counted(decode, name, alpha, 4, sampler)
     rate = counts.acceptance_rate
@@ -426,7 +426,7 @@ class Step(NamedTuple):
 class Replayed(NamedTuple):
     """A run of PEARL on a printed example.
 
-    ``printed``: the steps as the paper prints them. ``accepted`` and ``rejected``: the
+    ``printed``: the steps printed in the paper. ``accepted`` and ``rejected``: the
     drafted words that the target tested, in order.
     """
 

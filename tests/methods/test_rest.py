@@ -214,7 +214,7 @@ def embedded_pair() -> Pair:
 
 @pytest.mark.thorough
 def test_an_embedded_pairs_datastore_was_not_trained_on(embedded_pair):
-    """They are as the trainer would write them, except for an end token after code."""
+    """Its texts equal the trainer's documents, but lack the end token after code."""
     from speclab.training.tasks import corpus
     from speclab.training.tokenizer import EOS, Writer
 

@@ -229,7 +229,7 @@ def test_with_an_always_right_draft_a_round_commits_gamma_plus_one_tokens(decode
 
 @pytest.mark.parametrize("gamma, milliseconds", [(3, 12.21), (4, 13.75), (7, 21.37)])
 def test_a_round_of_the_profiled_engine_takes_its_parts_time(gamma, milliseconds):
-    """Serving takes 0.76 ms; then comes the longer of 11.45 and 2.83 + 2.54 per draft.
+    """After 0.76 ms of serving come 11.45 ms, or 2.83 + 2.54 per draft if that is more.
 
     The draft is always right, with three guesses for each number of accepted drafts.
     """
@@ -255,7 +255,7 @@ def test_after_a_miss_the_target_waits_for_the_backup_if_there_is_one(decode):
 
 
 def test_random_backups_take_no_time_and_are_right_as_often_as_chance(decode):
-    """With a fan of 0, every round misses; one of V tokens is right."""
+    """With a fan of 0, every round misses; 1 in V random tokens is right."""
     vocab, rounds = 9, 400
     models = {"draft": Toy(0.5, vocab), "target": Toy(None, vocab)}
     settings = {"gamma": 1, "fan": 0, "latency": latency(1.0, 5.0)}

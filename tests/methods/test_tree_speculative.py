@@ -278,10 +278,10 @@ def test_a_level_is_charged_for_the_nodes_it_feeds(decode):
 
 
 def test_the_caches_keep_the_accepted_first_candidates(decode):
-    """An always right draft's first candidates pass.
+    """The first candidates of a draft that is always right pass.
 
-    So the target is fed the bonus token and the next tree, and the draft the last level
-    and the bonus token.
+    So the target is fed the bonus token and the next tree, and the draft is fed the
+    last level and the bonus token.
     """
     words = tuple(range(1, 60))
     models = {"draft": Toy(1.0, 60, words=words), "target": Toy(None, 60, words=words)}

@@ -1,6 +1,6 @@
 """If a model cannot be loaded, the error names it, the cause and a remedy.
 
-Wrong paths, damaged or mislabelled files, and checkpoints with their own code.
+Causes are wrong paths, damaged or mislabelled files, and checkpoints with custom code.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def test_a_multimodal_model_writes_text_as_transformers_does(tmp_path):
 
 # -- the context length ----------------------------------------------------------------
 def test_the_context_ends_where_longrope_switches_factors(tmp_path):
-    """From 128 tokens on, transformers drops its cache and rereads the whole text."""
+    """Beyond 128 tokens, transformers drops its cache and rereads the whole text."""
     model = save_config(
         tmp_path,
         "Phi3Config",
@@ -170,10 +170,10 @@ def test_the_context_ends_where_longrope_switches_factors(tmp_path):
         (None, {"eos_token_id": 4}, {4}),
     ],
 )
-def test_end_tokens_are_those_that_transformers_generate_goes_by(
+def test_end_tokens_are_those_that_transformers_generate_uses(
     tmp_path, generation, model_config, expected
 ):
-    """transformers, loading the same checkpoint, finds the same end tokens."""
+    """For the same checkpoint, transformers finds the same end tokens."""
     network = random_network("LlamaConfig")
     network.save_pretrained(tmp_path)
     save_tokenizer(tmp_path, numbered_words(VOCAB))

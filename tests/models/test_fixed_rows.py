@@ -81,7 +81,7 @@ def assert_equal_trees(fixed, free, text, parents, atol):
 
 @pytest.mark.parametrize("count", [2, 5, 16])
 def test_trees_get_the_same_rows_as_without_fixed_rows(count):
-    """Also trees larger than a block, and trees that follow another tree."""
+    """This includes trees larger than a block, and trees that follow another tree."""
     net = network(dtype=torch.float64, layers=3)
     fixed, free = FixedRows(net, VOCAB, count), hf.HFModel(net, VOCAB)
     dice = random.Random(3)
@@ -161,7 +161,7 @@ with_a_window = pytest.mark.parametrize(
 
 @with_a_window
 def test_beyond_a_window_rows_equal_those_of_a_fresh_pass(name):
-    """Also after a rejection that returns to before the window."""
+    """This holds even after a rejection that returns to before the window."""
     net = snapshots.random_network(name)
     model, text = FixedRows(net, snapshots.VOCAB, 8), [1]
     dice = random.Random(5)

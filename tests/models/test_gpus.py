@@ -108,7 +108,7 @@ def lengths_fed(network):
 
 
 def test_a_model_warms_up_with_passes_of_each_kind_and_empties_its_cache():
-    """A prompt, one token as in plain decoding, and some drafts."""
+    """They are fed a prompt, one token as in plain decoding, and some drafts."""
     networks = [snapshots.random_network("LlamaConfig") for _ in range(2)]
     warm, cold = (HFModel(network, snapshots.VOCAB) for network in networks)
     fed = lengths_fed(networks[0])
@@ -135,7 +135,7 @@ def test_a_model_with_fixed_rows_warms_up_with_a_single_pass():
 
 @pytest.mark.parametrize("role", ["target", "draft"])
 def test_every_model_is_warmed_up_on_a_gpu_and_none_on_a_cpu(role, monkeypatch):
-    """For the GPU, a network only claims to be on one."""
+    """Instead of using a GPU, a network claims to be on one."""
     asked = []
     monkeypatch.setattr(HFModel, "rows", lambda *args: asked.append(args))
     pair = speclib.load_pair(PAIR)

@@ -100,7 +100,7 @@ PUBLISHED = {
 }
 # CodeLlama 70B is Llama 2 70B with 16 more tokens, each with a row in two matrices.
 PUBLISHED["codellama-70b"] = PUBLISHED["llama-2-70b"] + 16 * 2 * 8192
-# For these, only rounded numbers are printed: the model's name, or its files' size.
+# Only rounded numbers are published for these: a model's name, or its files' size.
 ROUNDED = {
     "deepseek-coder-33b": (33.34e9, 0.01e9),
     "llama-68m": (68e6, 1e6),

@@ -198,7 +198,7 @@ def test_the_next_piece_is_launched_while_one_computes():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 @pytest.mark.parametrize("name", WITHOUT_EXPERTS)
 def test_a_gpu_replays_what_it_computes(name):
-    """The text outgrows the first room and shrinks; then a stop and another request."""
+    """The text outgrows the first room and shrinks; a stop and a new request follow."""
     device = torch.device("cuda", torch.cuda.device_count() - 1)
     network = snapshots.random_network(name).to(device)
     recorded = FixedRows(network, snapshots.VOCAB, COUNT, CudaRecorder(device))

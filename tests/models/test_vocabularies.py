@@ -1,7 +1,7 @@
 """A draft with fewer or more rows than its target: exact, or refused by name.
 
-The target has eight rows more than the draft or, vice versa, eight fewer. Expected
-values come from the networks themselves or from transformers' ``generate``.
+The target has eight rows more than the draft, or eight fewer. Expected values come from
+the networks themselves or from transformers' ``generate``.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def test_a_draft_with_more_rows_never_proposes_tokens_that_the_target_lacks(few,
 
 
 def test_rows_that_dilation_added_are_never_written(tmp_path):
-    """Also if the dilated model was saved: transformers' generate bans them too."""
+    """This includes a dilated model that was saved: transformers bans them, too."""
     large = dilate(network("Qwen3"), (10, 64, 8, 96), vocab=80)
     large.save_pretrained(tmp_path)
     assert large.config.vocab_size == 80

@@ -1,7 +1,7 @@
 """Networks load exactly their checkpoint's weights; a rank loads only its part.
 
-No rank ever has all of them in memory. A checkpoint with missing or additional weights
-is refused with their names.
+No rank ever has all weights in memory. A checkpoint with missing or additional weights
+is refused, and the error names them.
 """
 
 from __future__ import annotations
@@ -350,7 +350,7 @@ def test_tied_weights_may_be_stored_once_or_twice(tmp_path, stored_twice):
 
 
 def test_ranks_refuse_tied_weights_that_differ(tmp_path):
-    """transformers leaves them untied, and so does an undivided model."""
+    """transformers leaves them untied, as does our undivided model."""
     network(tie_word_embeddings=True).save_pretrained(tmp_path)
 
     def differ(weights):

@@ -89,7 +89,7 @@ def test_a_tree_drafted_level_by_level_gives_its_paths_rows(name):
 
 @pytest.mark.parametrize("name", ["MistralConfig", "Gemma3TextConfig"])
 def test_a_rejection_may_return_to_before_the_window(name):
-    """Any sequence of texts, as in test_hf, but longer than the window."""
+    """Texts follow each other at random, as in test_hf, but outgrow the window."""
     network = random_network(name)
     model = HFModel(network, VOCAB)
     dice = random.Random(1)
@@ -130,7 +130,7 @@ def test_a_pass_reads_what_transformers_layer_shows_even_after_a_rejection():
             assert torch.equal(shown, expected)
         length = end
 
-    # Back to before the window; theirs would have to read the text again.
+    # A rejection to before the window; transformers would have to reread the text.
     length = 90
     ours.crop(length - ours.get_seq_length())
     ours.first_position = length

@@ -150,7 +150,7 @@ def test_a_cancelled_emulated_operation_ends_at_once_or_after_its_full_time(devi
 
 
 def test_in_processes_cancelled_drafting_shows_its_finished_passes():
-    """However far drafting was when the target's pass ended."""
+    """This holds however far drafting was when the target's pass ended."""
     with Processes(TOY, emulate=Latency.ratio(4, 0.4), cancel="immediate") as world:
         drafting = begin(world).draft.propose(world.text, 40)
         world.wait(world.target.score(world.text))
@@ -164,7 +164,7 @@ def test_in_processes_cancelled_drafting_shows_its_finished_passes():
 
 
 def test_a_stop_that_arrives_too_late_stops_nothing():
-    """A worker's loop in a thread receives STOP after it has answered."""
+    """A worker's loop, run in a thread, receives STOP after it has answered."""
     ours, theirs = Pipe()
     spec = DeviceSpec("target", "target", 0, "auto")
     serving = threading.Thread(

@@ -1,4 +1,4 @@
-"""A Ray cluster gives the same tokens as one machine, and notices every loss.
+"""A Ray cluster writes the same tokens as one machine, and notices every loss.
 
 The cluster has three nodes with one processor each, all on this machine.
 ``test_cluster_losses`` tests every method, and losses at many points.
@@ -156,7 +156,7 @@ def test_an_operation_runs_between_its_question_and_its_answer(world):
 
 # -- a process that is lost ------------------------------------------------------------
 def test_a_killed_process_is_named_and_replaced_for_the_next_request(world):
-    """Its end is noticed; after a timeout, the error would say that it hung."""
+    """Its end is noticed at once; after a timeout, the error would say that it hung."""
     os.kill(pid_of(world, "draft"), signal.SIGKILL)
     with pytest.raises(DeviceLost, match="'draft' of pair 'toy' was lost: its"):
         speclib.decode("x", world=world, method="speculative", gamma=3)
@@ -271,7 +271,7 @@ def virtual_world():
 
 @pytest.mark.parametrize("sampler", [Sampler(1.0), Sampler(1.0, top_k=3)])
 def test_rows_arrive_as_plain_arrays(large, sampler):
-    """Also if only three numbers of each row were sent."""
+    """This includes rows of which only three numbers were sent."""
     large.begin((1,), sampler=sampler, coins=Coins(3), limit=4)
     rows = large.wait(large.target.score((1, 2, 3), last=2))
     large.end()
@@ -296,7 +296,7 @@ def large_node(free_cluster):
 
 
 def test_the_ranks_of_a_device_are_on_one_node(large_node):
-    """They write what the undivided models write in this process."""
+    """The ranks write what the undivided models write in this process."""
     target = {"model": "zoo/target", "spread": "tensors"}
     place = {"draft": ["core:0"], "target": ["core:0", "core:1"]}
     in_parts = speclib.pair(target, SMALL["draft"], place=place)

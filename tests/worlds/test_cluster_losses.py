@@ -1,7 +1,7 @@
 """A cluster notices, names and replaces what it loses, wherever the loss occurs.
 
-Nodes and processes are simulated, and die in a given operation. ``test_cluster`` tries
-each outcome once in a real cluster.
+Nodes and processes are simulated, and die during a given operation. ``test_cluster``
+tries each outcome once in a real cluster.
 """
 
 from collections.abc import Iterator

@@ -22,7 +22,7 @@ SMALL = {"target": "zoo/target", "draft": "zoo/draft-good"}
 @pytest.mark.parametrize("ahead", [-500.0, 0.0, 3e5])
 @pytest.mark.parametrize("way_there", [0.0, 0.25, 1.0])
 def test_another_clock_is_off_by_at_most_the_stated_error(ahead, way_there):
-    """However the round trip is divided between the two directions."""
+    """This holds however the round trip is divided between the two directions."""
 
     our_time = 100.0
 

@@ -1,4 +1,4 @@
-"""Emulated devices are real processes with the durations of a latency file."""
+"""Emulated devices are real processes whose operations are timed by a latency file."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class SlowToy(Toy):
 
 
 def answer_of_one_pass(latency: Latency, computing: float) -> performer.Reply:
-    """Returns an emulated target's reply to a pass that computes this many seconds."""
+    """Returns an emulated target's reply to a pass that computes for ``seconds``."""
     clock = HandClock()
     _, pipe = Pipe()
     text = TextSender().pack(Text([0, 1], 2))

@@ -23,7 +23,7 @@ def drawing_from(rows):
 
 
 def test_runs_whose_probabilities_do_not_sum_to_one_are_refused():
-    """The first run has 0.2 and the second 0.6, with no third outcome left."""
+    """The first run has probability 0.2, the second 0.6, and no third is possible."""
     method = drawing_from(
         itertools.chain([[0.2, 0.3, 0.5]], itertools.repeat([0.4, 0.6]))
     )

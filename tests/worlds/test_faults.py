@@ -1,7 +1,7 @@
 """A fault ends in a prompt, clear error or a right result, and leaves nothing behind.
 
 Real processes are killed, stopped, interrupted and starved of memory. ``recovers``
-states what a fault may cost: its request, but never the world or a wrong token.
+states what a fault may cost: its request, but never the world or a correct token.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def server(world) -> int:
 def recovers(world, before: dict[str, int], noticed: bool = True) -> None:
     """Asserts that the next request is right and that replaced workers have ended.
 
-    A death that was not ``noticed`` may cost one more request.
+    If a death was not ``noticed``, it may cost one more request.
     """
     if not noticed:
         with contextlib.suppress(DeviceLost):

@@ -101,7 +101,7 @@ def test_a_single_seat_has_the_times_of_a_single_request(method):
 # -- outputs ---------------------------------------------------------------------------
 @pytest.mark.parametrize("method", IN_STEP)
 def test_each_request_does_in_lockstep_what_it_does_alone(method):
-    """All variants: equal tokens in equal rounds, whenever requests end and begin."""
+    """Every variant writes equal tokens in equal rounds, whenever requests begin."""
     for settings in about(method).variants:
         what = dict(method=method, tokens=20, **settings)
         if about(method).uses_draft:

@@ -98,7 +98,7 @@ def test_a_what_if_can_place_its_targets_on_another_machine():
 
 
 def test_a_server_death_in_a_what_if_is_noticed_when_its_answer_is_due():
-    """It dies at 0.3 s; an answer sent before then still arrives, 0.02 s later."""
+    """A server dies at 0.3 s; answers sent before that still arrive, 0.02 s later."""
     latency = Latency.ratio(5, 0.1).over_network(draft=0, target=0.02)
     setting = {"lookahead": 2, "servers": 3, "alpha": 0.8, "latency": latency}
     healthy = speclib.simulate("dsi", **setting)

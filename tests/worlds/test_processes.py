@@ -111,7 +111,7 @@ def rows_left(monkeypatch) -> list[Array]:
 
 @pytest.mark.parametrize("method", GREEDY_ROWS)
 def test_greedy_rows_are_sent_as_tokens_only(method, world, rows_left):
-    """Also a tree's rows. At temperature 1, the same operations send whole rows."""
+    """This includes trees. At temperature 1, the same operations send whole rows."""
     settings = {"gamma": 3} if takes_gamma(method) else {"lookahead": 2}
     if method == "lookahead":
         settings = {"window": 3}

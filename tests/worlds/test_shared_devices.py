@@ -29,7 +29,7 @@ NO_TIME = Curve(((1, 0.0),))
 
 
 def seconds_of_pearl(stages: int | None, c=5, target=0.1, gamma=5) -> float:
-    """Returns the seconds of three rounds; all drafts are accepted."""
+    """Returns how long three rounds take; all drafts are accepted."""
     latency = Latency.ratio(c, target)
     if stages is not None:
         latency = latency.sharing(stages)

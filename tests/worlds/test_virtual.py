@@ -79,7 +79,7 @@ class Submit(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """A wait for all of some operations, given by number, or for the first to end."""
+    """A wait for several operations, given by number: for all, or the first to end."""
 
     kind: str  # "all" or "first"
     operations: list[int]
@@ -234,7 +234,7 @@ def test_operations_that_end_together_all_count_as_first_despite_rounding():
 
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
 def test_cancelling_again_changes_nothing(cancel):
-    """Queued or running: methods need not track what they have cancelled."""
+    """Whether queued or running: methods need not track what they have cancelled."""
     world = still([5.0, 1.0, 1.0], cancel)
     running = world.submit("target", Score((0,)))
     queued = world.submit("target", Score((1,)))

@@ -1,8 +1,8 @@
 """Arithmetic stories with step-by-step answers, in eleven languages (GSM8K, MGSM).
 
-Every equation in an answer is true, and the last one has the stated result. Numbers
-stay below 100, so that a small model can learn the arithmetic. This module knows no
-other category.
+Every equation in an answer is true, and the last one yields the stated result. Numbers
+stay below 100, so that a small model can learn the arithmetic. This module knows
+nothing of the other categories.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Story:
 
     # -- words ---------------------------------------------------------------------
     def counted(self, n: int) -> str:
-        """The number ``n`` with its noun, as "3 apples"."""
+        """The number ``n`` with its noun, for example "3 apples"."""
         item = self.forms[self._form_for(n)]
         sentence: str = self.words["count"].format(n=n, item=item)
         return sentence
@@ -87,7 +87,7 @@ class Story:
         return self.move("give", self.total - e, e=e)
 
     def move(self, key: str, total: int, **slots: int) -> bool:
-        """Adds a change if the new total is in 2 .. LIMIT; returns whether it is."""
+        """Adds a change if the new total is in 2 .. LIMIT; returns whether it did."""
         if not 2 <= total <= LIMIT:
             return False
         self.tell(key, f"a_{key}", x=self.total, y=total, **slots)
@@ -95,7 +95,7 @@ class Story:
         return True
 
     def end(self) -> int:
-        """Asks for the total, a share or a multiple of it; returns the final number."""
+        """Asks for the total, or a share or multiple of it; returns the answer."""
         total, result = self.total, self.total
         factors = range(2, self.words.get("k_max", 6) + 1)
         shares = [k for k in factors if total % k == 0 and total > k]
@@ -123,7 +123,7 @@ class Story:
 def task(rng: random.Random, language: str) -> Task:
     """A story with two or three changes, one of which is a purchase of boxes."""
     story = _draw_story(rng, language)
-    while story is None:  # a total left the range
+    while story is None:  # a total was out of range
         story = _draw_story(rng, language)
     result = story.end()
 
@@ -134,7 +134,7 @@ def task(rng: random.Random, language: str) -> Task:
 
 
 def _draw_story(rng: random.Random, language: str) -> Story | None:
-    """A story without an end; None if a total left the range."""
+    """A story without its final question; None if a total was out of range."""
     story = Story(rng, language)
     moves = ["buy", "get", "give"]
     if rng.random() < 0.5:

@@ -1,9 +1,9 @@
 """Small list functions in HumanEval's format, with examples and tests.
 
 A function is a combination of three parts: which elements to keep, how to change each,
-and how to collect them. The docstring determines the function; examples and tests come
-from running the solution. ``library`` also returns the interpreter's standard library
-as text.
+and how to collect them. The docstring determines the function; the examples and tests
+are computed by running the solution. In addition, ``library`` returns part of the
+interpreter's standard library as text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from speclab.training.tasks.tasks import Task, Turn, data
 
-Part: TypeAlias = Mapping[str, str]  # of a function, in data/corpus/code.toml
+Part: TypeAlias = Mapping[str, str]  # part of a function, from data/corpus/code.toml
 
 TYPING = ("List", "Optional", "Set", "Dict")
 INDENT = "    "
@@ -29,8 +29,8 @@ EXAMPLES, TESTS = 2, 4  # calls shown in a docstring, and calls to test a soluti
 class Function:
     """A function drawn at random; ``solution`` is its body.
 
-    ``sentence`` describes it. ``samples``: the words for its list, or the lowest and
-    the highest number.
+    ``sentence`` describes it. ``samples`` contains the words for its list, or the
+    lowest and the highest number.
     """
 
     name: str
@@ -125,7 +125,7 @@ def arguments(rng: random.Random, samples: list[Any], count: int) -> list[list[A
 
 
 def shown(value: object) -> str:
-    """``repr``, with sets sorted to be the same in every run."""
+    """``repr``, but with sets sorted, so that it is the same in every run."""
     if isinstance(value, set) and value:
         return "{" + ", ".join(repr(item) for item in sorted(value)) + "}"
     return repr(value)
@@ -142,7 +142,7 @@ def task(rng: random.Random) -> Task:
 
 
 def _header(made: Function, calls: list[list[Any]]) -> str:
-    """Import line, signature and docstring with one example per call."""
+    """The import line, signature and docstring, with one example per call."""
     types = (made.argument_type, made.return_type)
     imported = []
     for name in TYPING:
@@ -222,7 +222,10 @@ def _test_request(made: Function, call: list[Any]) -> Turn:
 
 # -- real code -------------------------------------------------------------------------
 def library(rng: random.Random, characters: int) -> list[str]:
-    """About ``characters`` of the standard library, cut at top-level definitions."""
+    """Pieces of the standard library, about ``characters`` characters in all.
+
+    They are cut at top-level definitions.
+    """
     root = Path(sysconfig.get_paths()["stdlib"])
     files = sorted(root.glob("*.py")) + sorted((root / "json").glob("*.py"))
     rng.shuffle(files)

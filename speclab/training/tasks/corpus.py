@@ -1,13 +1,13 @@
 """Tasks of all categories: seeded tasks for training, and held-out tasks.
 
 Training draws an endless stream of tasks from one seed, and skips every task with a
-held-out question. This module knows no tokens.
+held-out question. This module knows nothing about tokens.
 
 The shipped prompts and the datastore's tasks are held out. The first twelve prompts of
 a category were held out from the start. We added the others after the embedded models
 had been trained, and chose questions that training had never drawn. So ``tasks`` still
 draws the text that the models were trained on. ``data/corpus/held_out.toml`` lists the
-draws that we skip because training had drawn them too.
+draws that we skip because they had already occurred in training.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Generator: TypeAlias = Callable[[random.Random], Task]
 def _generators(held_out: bool = False) -> dict[str, Generator]:
     """The function that draws a task, for each category in training.
 
-    ``held_out``: use names, facts and numbers that training never draws, in categories
-    where training has drawn nearly all questions.
+    ``held_out``: in categories where training has drawn nearly all questions, use
+    names, facts and numbers that training never draws.
     """
     kinds_of = reasoning.HELD_OUT_KINDS_OF if held_out else reasoning.KINDS_OF
     generators: dict[str, Generator] = {
@@ -37,7 +37,7 @@ def _generators(held_out: bool = False) -> dict[str, Generator]:
         "gsm8k": partial(arithmetic.task, language="en"),
     }
     for language in arithmetic.LANGUAGES:
-        if language != "en":  # one of the MGSM languages, but trained as gsm8k
+        if language != "en":  # MGSM includes English, but we train it as gsm8k
             story = partial(arithmetic.task, language=language)
             generators[f"mgsm_{language}"] = story
     for category in reasoning.KINDS_OF:
@@ -75,7 +75,7 @@ WEIGHT = {
     "extraction": 2,
 }
 
-# The second pass: copying from far back in the prompt is learnt last.
+# For the second pass: models learn last to copy from far back in the prompt.
 COPYING = {
     "translation": 10,
     "rag": 6,
@@ -121,7 +121,7 @@ def _shipped(category: str) -> tuple[Task, ...]:
 def datastore_tasks() -> tuple[Task, ...]:
     """About 2,000 tasks from all categories, neither used in training nor shipped.
 
-    They have the same kinds and the same sentences, with other facts.
+    They have the same kinds and sentences as the training tasks, but other facts.
     """
     rng = random.Random(DATASTORE_SEED)
     names, weights = _weighted_categories(WEIGHT)
@@ -137,7 +137,7 @@ def datastore_tasks() -> tuple[Task, ...]:
 
 
 def _drawn_in_training(what: str) -> frozenset[int]:
-    """The numbers of the draws that an embedded model was also trained on."""
+    """The indices of the draws that an embedded model was also trained on."""
     return frozenset(data("held_out")["drawn_in_training"].get(what, ()))
 
 
@@ -154,7 +154,7 @@ def _shipped_keys() -> set[str]:
 
 
 def _weighted_categories(weight: dict[str, int]) -> tuple[list[str], list[int]]:
-    """The categories in training, and how often each is drawn."""
+    """The training categories, and how often each is drawn."""
     names = list(GENERATORS)
     return names, [weight.get(name, 1) for name in names]
 

@@ -3,8 +3,8 @@
 A frame names the tables and lists that fill its slots. Question and answer use the same
 slots, so the prompt determines the answer. Two slots from one list always differ.
 
-A table may have ``held_out_rows``, and a file ``held_out_lists``. They replace its rows
-and lists in tasks that training must not draw.
+A table may contain ``held_out_rows``, and a file ``held_out_lists``. In tasks that
+training must not draw, they replace the other rows and lists.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FILES = ("writing", "knowledge", "reading")
 
 
 class Frame(NamedTuple):
-    """A frame, and the file with its tables and lists."""
+    """A frame, and the file that contains its tables and lists."""
 
     file: str
     keys: dict[str, Any]
@@ -34,14 +34,15 @@ def all_frames() -> list[Frame]:
 
 
 def categories() -> list[str]:
-    """The categories that have frames."""
+    """The categories for which there are frames."""
     return sorted({frame.keys["category"] for frame in all_frames()})
 
 
 def draw(rng: random.Random, frame: Frame, held_out: bool = False) -> dict[str, Any]:
-    """Draws values for all slots of a frame, if possible from its ``held_out`` rows.
+    """Draws values for all slots of a frame.
 
-    ``{Slot}`` is ``{slot}`` with a capital first letter.
+    ``held_out``: from its held-out rows and lists, where there are any. ``{Slot}`` is
+    ``{slot}`` with a capital first letter.
     """
     slots: dict[str, Any] = {}
     _draw_rows(rng, frame, slots, held_out)
@@ -59,7 +60,7 @@ def draw(rng: random.Random, frame: Frame, held_out: bool = False) -> dict[str, 
 def _draw_rows(
     rng: random.Random, frame: Frame, slots: dict[str, Any], held_out: bool
 ) -> None:
-    """Draws a row of every table, never twice, into slots <prefix>_<column>."""
+    """Draws a row of every table into slots <prefix>_<column>, never the same twice."""
     tables = frame.keys.get("tables", {})
     for prefix, name in tables.items():
         table = data(frame.file)["tables"][name]

@@ -1,7 +1,8 @@
 """MT-bench's reasoning and math: questions with step-by-step answers.
 
 All numbers and conclusions in answers are computed from the question. Each function
-draws a question, a follow-up, and their answers. This module knows no other category.
+draws a question, a follow-up, and their answers. This module knows nothing of the other
+categories.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def walk(rng: random.Random, names: Sequence[str] = NAMES) -> TwoTurns:
 
 
 def rectangle(rng: random.Random, lengths: tuple[int, int] = (2, 9)) -> TwoTurns:
-    """Area and perimeter of a rectangle; ``lengths``: the smallest and the largest."""
+    """Area and perimeter of a rectangle; ``lengths``: the shortest and the longest."""
     a, b, k = rng.randint(*lengths), rng.randint(2, 9), rng.randint(2, 4)
     question = (
         f"A rectangle is {a} metres long and {b} metres wide. "
@@ -191,7 +192,8 @@ KINDS_OF: Kinds = {
     "math": (rectangle, equation, average),
 }
 
-# With names and numbers that training never draws, where it has drawn all others.
+# Training has drawn all questions of some kinds. Their held-out tasks use names and
+# numbers that training never draws.
 HELD_OUT_NAMES = (
     "Grace",
     "Oscar",

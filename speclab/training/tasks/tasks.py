@@ -1,6 +1,6 @@
 """A task: a user's question and a good answer.
 
-It is the unit of all training text. This module knows no tokens and no models.
+All training text consists of tasks. This module knows nothing about tokens or models.
 """
 
 from __future__ import annotations
