@@ -3,9 +3,9 @@
 Workers come from a fork server with the heavy imports preloaded, answer messages
 through a pipe, and end when this process does. One that dies or hangs is detected.
 
-This works from a script (without a ``__main__`` guard), a notebook kernel and
-papermill. This module knows no operation and no world: ``performer`` contains the code
-that runs in a worker.
+Workers can be started from a script (without a ``__main__`` guard), a notebook kernel
+and papermill. This module does not depend on operations or worlds: ``performer``
+contains the code that runs in a worker.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PRELOADED = [
     "speclib.data.pairs",
     "speclib.models.toy",
 ]
-PRELOADED_FOR_REAL_MODELS = [  # otherwise every worker imports them, 3 s
+PRELOADED_FOR_REAL_MODELS = [  # otherwise every worker imports them: 3 s each
     "speclib.models.hf",
     "speclib.models.dilate",
     "transformers.models.llama.modeling_llama",
@@ -256,8 +256,8 @@ def serving(heavy: bool = False) -> None:
 def no_main() -> Iterator[None]:
     """Hides the user's script while a worker starts, so that it does not run there.
 
-    One thread at a time: a second thread would mistake the first one's empty module for
-    the script.
+    Only one thread may do so at a time: a second thread would mistake the first one's
+    empty module for the script.
     """
     with STARTING:
         script = sys.modules["__main__"]
