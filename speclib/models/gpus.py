@@ -1,4 +1,4 @@
-"""Counts the GPUs, and sets how torch uses them. This module knows no model."""
+"""Counts the GPUs, and sets how torch uses them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def prepare_environment() -> None:
     """Sets environment variables before CUDA starts, for this process and its children.
 
     GPUs are numbered as in nvidia-smi, which we ask for the free memory of ``cuda:1``;
-    by default CUDA puts the fastest first. torch looks for GPUs through NVML, so that
+    by default, CUDA puts the fastest first. torch looks for GPUs through NVML, so that
     the process may still fork. Variables that the user has set are kept.
     """
     os.environ.setdefault(ORDER, "PCI_BUS_ID")

@@ -164,9 +164,9 @@ def serve(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
 def answer_messages(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
     """Answers the messages from ``pipe`` until the other end closes.
 
-    ``start(*args)`` returns the function that answers (message, pipe). The first thing
-    sent is None, when ready; then there is one answer for each message except STOP. If
-    either function raises an error, the answer is a Failure.
+    ``start(*args)`` returns the function that answers (message, pipe). Once it has
+    returned, None is sent, and then one answer for each message except STOP. If either
+    function raises an error, the answer is a Failure.
     """
     try:
         answer = attempt(start, *args)

@@ -143,7 +143,7 @@ class RealDevices(World, Generic[W]):
         self._prepare()
 
         self._workers: dict[str, W] = {}
-        self._senders: dict[str, TextSender] = {}  # know what text a worker has
+        self._senders: dict[str, TextSender] = {}  # what text each worker has
         # The operation that each worker was sent and has not answered yet.
         self._asked: dict[str, AnyFuture] = {}
         # Why a device has no worker until the next request.

@@ -137,7 +137,7 @@ class Virtual(World):
         return self.latency.drafts_per_target_pass()
 
     def _make_ready(self) -> None:
-        """Drops operations that an interrupt left unfinished: no device computes them."""
+        """Drops operations that an interrupt left unfinished: nothing computes them."""
         for name in self.devices:
             self._running[name] = None
             self._queue[name].clear()

@@ -520,7 +520,7 @@ class World:
         raise NotImplementedError
 
     def _end_moment(self) -> None:
-        """Handles everything else that ends at this moment (nothing, on a real clock)."""
+        """Handles all that ends at this moment. On a real clock, this does nothing."""
 
     def _abort(self, future: AnyFuture) -> None:
         """Frees a device from an operation that is no longer wanted."""

@@ -1,8 +1,8 @@
 """Layer-parallel drafting: a draft computes several layers' attentions at once.
 
 A forward pass is a chain of layers, and the chain's length makes a small draft slow. In
-a *fuzzy* pass the layers of a group share the first layer's input. All their attentions
-read h_1 at once, one per rank. Then the MLPs follow in order:
+a *fuzzy* pass, the layers of a group share the first layer's input. All their
+attentions read h_1 at once, one per rank. Then the MLPs follow in order:
 
     h'_i    = h_i + attn_i(h_1)
     h_(i+1) = h'_i + mlp_i(h'_i)
@@ -22,8 +22,8 @@ all layers outside groups, so only attention outputs are sent. After a fuzzy pas
 rank's cache lacks the keys of the other ranks' layers.
 
 ``fuzzy`` makes a network's passes fuzzy. ``Layered`` decides which passes are exact,
-and which keys stay cached. ``ranks`` coordinates several ranks. This module knows no
-tree and no method.
+and which keys stay cached. ``ranks`` coordinates several ranks. This module does not
+depend on any method.
 
 Source: EasySpec, Algorithm 2, and section 3.2 (bonus calibration).
 """
@@ -188,8 +188,8 @@ class Layered(Ranked):
         Otherwise all passes are fuzzy, except over a text with nothing cached, and
         their keys stay for the next uncalibrated operation.
 
-        With ``lp`` = 1 all passes are exact. The cache of the text ``t`` and the
-        drafted tokens ``d`` (E exact, F fuzzy)::
+        With ``lp`` = 1, all passes are exact. The cache of the text and of two drafted
+        tokens (E: exact, F: fuzzy, t: a token of the text that is not cached)::
 
                             at the start  first pass  later passes   at the end
             calibrated      E E t t t     E E E E E   E E E E E F F  E E E E E
