@@ -50,7 +50,7 @@ NEXT_STEP = (
     "from a checkpoint"
 )
 
-# Files with a tokenizer's words; tokenizer_config.json only configures their use.
+# Files that contain a tokenizer's words, unlike tokenizer_config.json.
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken", "tekken.json")
 
 
@@ -85,7 +85,7 @@ class Checkpoint:
 
     @property
     def undilated(self) -> Checkpoint:
-        """The same checkpoint, to be loaded as trained."""
+        """The same checkpoint, to be loaded without dilation."""
         return replace(self, spec=self.spec.undilated)
 
     @property
@@ -101,12 +101,12 @@ class Checkpoint:
         from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
         if not any(any(self.folder.glob(pattern)) for pattern in TOKENIZER_FILES):
-            raise BadValue(  # transformers would make one without words
+            raise BadValue(  # transformers would make a tokenizer without words
                 f"model {self.model!r} has no tokenizer in {self.folder}: copy "
                 "tokenizer.json and tokenizer_config.json there, from the model that "
                 "it was made from"
             )
-        # AutoTokenizer ignores any Qwen2's file, and splits text as the original does.
+        # For any Qwen2, AutoTokenizer ignores the file, and splits text as Qwen does.
         is_embedded = self.model.startswith("zoo/")
         loader = PreTrainedTokenizerFast if is_embedded else AutoTokenizer
         loaded: PreTrainedTokenizerBase = self.read(loader, "tokenizer")

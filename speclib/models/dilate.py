@@ -23,8 +23,8 @@ N.
   ratio of mean square and eps, and leaves q and k too large by sqrt(r). That is the
   factor that q needs; the weight of k_norm removes it from k.
 - Depth. Layer i becomes layer (i+1)*N//n - 1. The layers are evenly spaced, so half of
-  the large model contains half of the small one, and the last layer stays last, so no
-  early exit sees the final logits. Added layers compute, then write 0.
+  the large model contains half of the small one. The last layer stays last, so no early
+  exit sees the final logits. Added layers compute, and then write 0.
 - Noise. Weights that read the stream (q, k, v, gate, up, lm_head) are filled with
   seeded noise wherever an exact zero cancels it: before them (an empty channel) or
   after them (o_proj, down_proj). Only weights that write the stream are zero, and those

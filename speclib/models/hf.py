@@ -472,7 +472,7 @@ def named(network: PreTrainedModel) -> str:
 
 
 def _memory_of(own_gpus: list[str]) -> dict[int, int]:
-    """accelerate's memory map: the free memory of ``own_gpus``, 0 for all others."""
+    """accelerate's memory map: the free bytes of ``own_gpus``, and 0 for all others."""
     chosen = {int(gpu.removeprefix("cuda:")) for gpu in own_gpus}
     memory = dict.fromkeys(range(torch.cuda.device_count()), 0)
     for number in chosen & memory.keys():

@@ -163,7 +163,7 @@ class OpenPair:
     def set_threads(self) -> None:
         """Sets how many threads torch uses in this process to run the models.
 
-        By default it uses one per core, and each waits for the others in a busy loop.
+        By default, it uses one per core, and each waits for the others in a busy loop.
         If another program occupies a core, a forward pass of a small model then takes
         more than ten times as long (see docs/decisions.md). A pair that sets threads
         per device gets at most that number; other pairs get torch's default. Call this

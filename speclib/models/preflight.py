@@ -125,7 +125,7 @@ def free_memory() -> dict[str, int]:
 
 
 def _may_be_large(spec: ModelSpec) -> bool:
-    """Whether a model may need much memory; the embedded ones do not."""
+    """Whether a model may need a lot of memory; the embedded models do not."""
     return spec.like is not None or not spec.model.startswith("zoo/")
 
 

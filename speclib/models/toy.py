@@ -237,7 +237,7 @@ class Toy(Uncached):
         self.context = context
         self.fuzzy = fuzzy
 
-        # Arrays have one entry per position. The order of draws fixes a seed's values.
+        # Arrays have one entry per position. Keep the order of draws: seeds rely on it.
         random = np.random.default_rng(seed)
         self._script = random.integers(1, vocab, context)
         if words:

@@ -2,9 +2,9 @@
 
 Each request has a *seat*: its own world. The method runs there as if it were alone, and
 does not know about the other requests. The seats take turns: each runs until it waits.
-When all of them wait, a *step* is made: each device performs at once everything that
-the seats asked of it, and the step ends with the slowest device. Speculative decoding
-and PEARL with two requests::
+When all of them wait, the batch takes a *step*: each device performs at once everything
+that the seats asked of it, and the step ends with the slowest device. Speculative
+decoding and PEARL with two requests::
 
     step             1             2             3             4
     SD      draft    drafts 0 1                  drafts 0 1

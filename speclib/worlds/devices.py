@@ -63,7 +63,7 @@ class Future(Generic[Value]):
     Once ``done``, it has a ``value``, or the ``error`` that prevented one. Times are
     seconds since the request began: ``start``, when the device began it; ``sent`` and
     ``received``, when the question left and the answer arrived (None on a clock where
-    messages take no time). ``cancelled``: it is no longer wanted.
+    messages take no time). ``cancelled``: no longer wanted.
     """
 
     __slots__ = (

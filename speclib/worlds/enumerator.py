@@ -114,7 +114,7 @@ class Intervals:
 
 
 def _possible_outcomes(dist: Row, held: Interval) -> list[tuple[int, Interval]]:
-    """Each token that a coin in ``held`` can choose, and the part of it that does."""
+    """Each token that a coin in ``held`` can choose, and the part that chooses it."""
     edges = np.cumsum(dist, dtype=np.float64).tolist()
     whole = edges[-1]
     outcomes = []

@@ -129,7 +129,7 @@ class Reply(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """The cause of an error, as text: a library's exceptions may not be picklable.
+    """The cause of an error, as text: some libraries' exceptions cannot be pickled.
 
     ``has_lost_rank``: another process of the same device has ended or hangs.
     """
@@ -142,7 +142,7 @@ class Failure(NamedTuple):
         """Whether the process can no longer be used.
 
         After one of CUDA's own errors, for example an illegal access, every further
-        CUDA call in that process fails. Running out of memory does it no harm.
+        CUDA call in that process fails. Running out of memory has no such effect.
         """
         lacks_memory = re.search(NO_MEMORY, self.cause)
         return "CUDA error" in self.cause and not lacks_memory

@@ -63,7 +63,7 @@ class AnyWorker(Protocol):
 
     @property
     def signs(self) -> list[Any]:
-        """Objects that are ready when it answers, or when one of its processes ends."""
+        """Objects that become ready when it answers, or one of its processes ends."""
         ...
 
     def ask(self, question: Question) -> None:

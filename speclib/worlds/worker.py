@@ -193,16 +193,16 @@ class Worker:
 
     @property
     def signs(self) -> list[Any]:
-        """Objects that are ready when it answers, or when one of its processes ends."""
+        """Objects that become ready when it answers, or one of its processes ends."""
         return [self.pipe, *(process.sentinel for process in self.processes)]
 
 
 def refuse_daemon() -> None:
-    """Raises SpeclibError in a process that may not start others."""
+    """Raises SpeclibError in a process that is not allowed to start others."""
     if multiprocessing.current_process().daemon:
         raise SpeclibError(
             f"{multiprocessing.current_process().name} is a daemonic process, as in "
-            "multiprocessing.Pool, and may not start worker processes: use "
+            "multiprocessing.Pool, and cannot start worker processes: use "
             "concurrent.futures.ProcessPoolExecutor, or world='virtual'"
         )
 

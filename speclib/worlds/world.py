@@ -18,8 +18,8 @@ code, and knows neither time nor hardware. A world runs it:
               DeviceFailed and so ends the method. The only failure that a method need
               handle is the loss of a device
     commit    is the only way to emit tokens. It cuts at an end token and at the limit
-              exactly as plain decoding would, and stamps the time; ``going`` then ends
-              the method's loop
+              exactly as plain decoding would, and records the time. When the text is
+              complete, it sets ``going`` to False, which ends the method's loop
 
 This file contains everything that must not differ between clocks. A subclass (Virtual,
 RealDevices) is a clock. It provides ``now``, ``cost_ratio``, ``vocab``, ``_start``
@@ -282,7 +282,7 @@ class World:
 
         ``row``: the distribution that each was drawn from; None: q is one-hot. The
         drafts stop before an end token, before a token outside the vocabulary, and at
-        the end of the context. The trace shows them as a lookup.
+        the end of the context. The trace records them as a lookup.
         """
         tokens_left = max(0, self.context - len(self.text))
         guessed: list[int] = []

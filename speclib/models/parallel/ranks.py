@@ -221,7 +221,7 @@ AnyRanked = TypeVar("AnyRanked", bound=Ranked)
 def joined(
     model: AnyRanked, rank: Rank | None, leading: type[Leading] | None = None
 ) -> AnyRanked | Leading | Following:
-    """Wraps ``model`` as leader or follower, according to ``rank``.
+    """Wraps ``model`` as a leader or a follower, according to ``rank``.
 
     rank: this process's rank in its device; None: it is the only process.
     leading: a subclass of Leading, for the first rank.
@@ -257,8 +257,8 @@ class Following:
     def _leave_group(self) -> None:
         """Leaves the process group, so that the others stop waiting for this rank.
 
-        It stays in an NCCL group, because leaving may itself wait for the others. With
-        NCCL, the leader polls this rank's answer while it waits for its own GPU.
+        It stays in an NCCL group, because leaving one may itself wait for the others.
+        With NCCL, the leader polls this rank's answer while it waits for its own GPU.
         """
         if self.model.ranks.wait_on_device:
             return

@@ -89,7 +89,7 @@ class ActorWorker:
 
     @property
     def signs(self) -> list[Any]:
-        """Objects that are ready when it answers, or when one of its actors ends."""
+        """Objects that become ready when it answers, or one of its actors ends."""
         return [self._answer, *self._serving]
 
     def ask(self, question: Question) -> None:
@@ -237,7 +237,7 @@ class Cluster(RealDevices[ActorWorker]):
         node = nodes.names().get(answer, answer)
         worker = self._workers[name]
         worker.node = self._node_of[name] = node
-        self._clock_of.pop(name, None)  # it may be another node's
+        self._clock_of.pop(name, None)  # the node may be another one
         for _ in range(TRIPS_AT_FIRST):
             self._read_clock(name)
         if name not in self._clock_of:

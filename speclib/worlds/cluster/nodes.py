@@ -106,8 +106,8 @@ def one_line(error: object) -> str:
 def names() -> dict[str, str]:
     """The name of every node, by the ID that Ray gave it.
 
-    This is the name it was started with (``ray start --node-name=...``), or else its
-    address.
+    This is the name that the node was started with (``ray start --node-name=...``), or
+    else its address.
     """
     return {node["NodeID"]: node["NodeName"] for node in ray.nodes()}
 
