@@ -19,7 +19,7 @@ feeds every seat the same number of tokens, needed or not::
               cached         fed now
 
 A request's output then does not depend on the other requests: with the same number of
-seats, it is the same even if all others are empty. That holds if the machine's kernels
+seats, it is the same even if all others are empty. This holds if the machine's kernels
 treat all rows of a block alike; tests/models/test_batched.py checks it. This module
 does not depend on any operation or world.
 """

@@ -31,9 +31,9 @@ N.
   zeros are stored densely, so neither sparsity nor denormals make the large model
   cheaper.
 
-The residual stream and a layer's matrices; ``x`` are the small model's own values,
-``~`` is noise, and an added channel belongs to an added head or to the added part of
-the ffn::
+The residual stream and a layer's matrices. ``x`` marks the small model's own values,
+and ``~`` noise. An added channel belongs to an added head, or to the added part of the
+ffn::
 
                             D channels
                       |---- d ----|-- D - d --|
@@ -363,7 +363,7 @@ def _fill(
     name: str, weight: torch.Tensor, ratio: int, generator: torch.Generator | None
 ) -> None:
     """Fills weights that read the stream with noise, others with 0, norms with 1."""
-    bound = FRESH_DEVIATION * sqrt(3)  # gives uniform noise that standard deviation
+    bound = FRESH_DEVIATION * sqrt(3)  # uniform noise then has that deviation
     module = name.split(".")[-2]
     if module in READERS:
         weight.uniform_(-bound, bound, generator=generator)

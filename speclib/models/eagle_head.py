@@ -21,7 +21,7 @@ Uncertainty", sections 3.1 and 3.2.
 Differences from the paper: the first token is fed with a feature of zeros; the
 published code begins with the second token. fc has no bias; the published fc has one.
 The layer is a complete layer of the target's architecture with a norm after it; the
-published layer lacks the norm before its attention and the one after it.
+published layer lacks the norm before its attention and the norm after the layer.
 """
 
 from __future__ import annotations

@@ -409,7 +409,7 @@ def decoder_layers(network: PreTrainedModel) -> Any:
     """The decoder's layers, whatever the architecture calls them; may be empty.
 
     The network's own ModuleList: assigning to an entry replaces a layer. In a
-    multimodal network only the part that writes text is searched.
+    multimodal network, only the part that writes text is searched.
     """
     count = network.config.get_text_config(decoder=True).num_hidden_layers
     for module in network.get_decoder().modules():

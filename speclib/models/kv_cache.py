@@ -1,8 +1,8 @@
 """A KV cache that copies nothing until it is full, and grows in large steps.
 
 transformers' own cache concatenates old and new keys and values in every layer of every
-pass, which copies the whole text. Here a layer has free slots after its last token, and
-a pass writes its tokens there. Rolling back copies nothing either: the next tokens
+pass, which copies the whole text. Here, a layer has free slots after its last token,
+and a pass writes its tokens there. Rolling back copies nothing either: the next tokens
 overwrite the old ones. If no slot is free, a pass adds 256::
 
     slots    0                 5        8                              255

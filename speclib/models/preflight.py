@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 GB = 1e9  # bytes
-ASSUMED_GPU = 80_000_000_000  # bytes: an A100's, if the driver does not report them
+ASSUMED_GPU = 80_000_000_000  # an A100's bytes, used if the driver reports none
 
 # The least memory, in bytes, that CUDA takes in each process on a GPU: torch's pull
 # request 86509 states 287,047,680, with kernels loaded on first use.

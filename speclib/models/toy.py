@@ -205,12 +205,12 @@ class Toy(Uncached):
     words: the script itself, instead of a random one, so that a timeline can show real
         text. Position i of the text has words[i - 1]; at the end the words repeat.
     context: the longest text, in tokens.
-    doubt: above 0, the draft's confidence varies. At each position its best token has
-        probability s, drawn from a Beta distribution with mean alpha (the more doubt,
-        the wider); each further token gets the share s of the remaining mass. The
-        script's token has rank i with the probability of the token of that rank.
+    doubt: if above 0, the draft's confidence varies. At each position, its best token
+        has probability s, drawn from a Beta distribution with mean alpha (the more
+        doubt, the wider); each further token gets the share s of the remaining mass.
+        The script's token has rank i with the probability of the token of that rank.
     fuzzy: the share of its agreement with the target that a fuzzy pass keeps for every
-        further layer that shares an input. In groups of lp layers it agrees with
+        further layer that shares an input. In groups of lp layers, it agrees with
         probability alpha * fuzzy ** (lp - 1).
     by_place: acceptance rates that replace alpha: for the first token that a greedy
         draft writes after text that is not its own, for the second in a row, and so on;
@@ -405,7 +405,7 @@ class Random(Uncached):
     input, and on the number of exact tokens in the cache.
 
     own_rows: how many tokens its own vocabulary has; None: ``vocab``. Further tokens
-        have probability 0, and it is fed token 0 in their place. Tokens beyond
+        have probability 0, and the model is fed token 0 in their place. Tokens beyond
         ``vocab`` are cut off.
     horizon: once the text has this length, the next token is always 0, so that an
         enumerator need not branch on tokens that a method drafts beyond the end of the

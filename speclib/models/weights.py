@@ -2,7 +2,7 @@
 
 ``load_network`` has transformers read a checkpoint. transformers fills missing weights
 with random numbers, and ignores weights that the network does not have. Loading one
-folder twice could then give two different models, or a model with half of its layers.
+folder twice could then make two different models, or a model with half of its layers.
 transformers only reports this; here it is an error.
 
 One of several ranks keeps a slice of each weight, or some of the layers. So its network
@@ -257,7 +257,7 @@ def _open_stored(loading: Loading) -> Unfilled:
     for module in network.modules():  # buffers, such as rotary rates, are not stored
         for name, buffer in list(module.named_buffers(recurse=False)):
             setattr(module, name, buffer.to(device))
-    wholes = dict(network.named_parameters(remove_duplicate=False))  # uncut
+    wholes = dict(network.named_parameters(remove_duplicate=False))  # not yet cut
     return Unfilled(network, device, partial(_read, checkpoint, network, wholes))
 
 

@@ -29,7 +29,7 @@ DRAFTED_AT_MOST = 32
 
 
 class Trial(NamedTuple):
-    """How long a target pass took, and a draft pass at the same time, in seconds."""
+    """How long a target pass and a simultaneous draft pass took, in seconds."""
 
     target: float
     draft: float

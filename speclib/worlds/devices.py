@@ -253,7 +253,7 @@ class Device:
         drafts if the text or the context ends first.
         """
         window = len(fan) - 1
-        shortest = len(text) - window + 1  # of the texts that end with a guess
+        shortest = len(text) - window + 1  # the shortest text that ends with a guess
         operation = Fork(
             as_text(text),
             self._useful(n, shortest),

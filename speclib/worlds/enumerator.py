@@ -29,8 +29,8 @@ from speclib.errors import SpeclibError
 
 from .virtual import Virtual
 
-SLIVER = 1e-15  # an interval this short is rounding, not an outcome
-ROUNDING = 1e-9  # how far from 1 the probabilities of all runs may sum
+SLIVER = 1e-15  # an interval this short is a rounding error, not an outcome
+ROUNDING = 1e-9  # how far the sum of all runs' probabilities may be from 1
 
 Key = tuple[int, str, int]  # a coin's position, role and index
 Distribution = dict[Tokens, float]  # output -> probability
@@ -204,7 +204,7 @@ def truth(
 
 
 def distance(a: Distribution, b: Distribution) -> float:
-    """The largest difference in probability of any output."""
+    """The largest difference in the probability of any output."""
     differences = []
     for output in a.keys() | b.keys():
         differences.append(abs(a.get(output, 0.0) - b.get(output, 0.0)))
@@ -214,7 +214,7 @@ def distance(a: Distribution, b: Distribution) -> float:
 def total_variation(a: Distribution, b: Distribution) -> float:
     """Half the sum of all differences in probability: 0 if equal, 1 if disjoint.
 
-    This is the largest difference in probability of any set of outputs.
+    This is the largest difference in the probability of any set of outputs.
     """
     differences = 0.0
     for output in a.keys() | b.keys():

@@ -26,7 +26,7 @@ def address() -> str | None:
 
 
 def watch(parent: int) -> None:
-    """Checks whether the parent has ended, until the server does that itself.
+    """Checks whether the parent has ended, until the server checks that itself.
 
     The last check may come after the server has begun to listen.
     """

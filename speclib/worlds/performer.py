@@ -155,7 +155,7 @@ LeaveRows: TypeAlias = Callable[[Rows], Any]
 
 # -- the process -----------------------------------------------------------------------
 def serve(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
-    """Runs as the main function of a worker process; see ``answer_messages``."""
+    """The main function of a worker process; see ``answer_messages``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Jupyter interrupts the whole group
     end_with_parent()
     answer_messages(pipe, start, *args)

@@ -49,7 +49,7 @@ from .owner import Owner
 from .performer import Certain, Failure, Question, Reply
 from .world import World
 
-TEXT_LENGTH = 16  # tokens of the text on which c is timed
+TEXT_LENGTH = 16  # the length of the text on which c is measured, in tokens
 PATIENCE = 0.5  # seconds that dismissed workers have to end by themselves
 
 
@@ -92,7 +92,7 @@ class AnyWorker(Protocol):
         ...
 
     def stop(self, patience: float) -> None:
-        """Ends it, by force after ``patience`` seconds."""
+        """Ends it, by force if that takes more than ``patience`` seconds."""
         ...
 
 
@@ -267,7 +267,7 @@ class RealDevices(World, Generic[W]):
             self._workers[future.device].interrupt()
 
     def _step(self) -> None:
-        """Waits for the next reply of any busy device, and handles it."""
+        """Waits for the next reply from any busy device, and handles it."""
         busy = [future for future in self._running.values() if future is not None]
         for future in busy:
             if future.device not in self._workers:
@@ -295,7 +295,7 @@ class RealDevices(World, Generic[W]):
     def _wait_for_one(self, busy: list[AnyFuture], patience: float) -> AnyFuture | None:
         """Waits for a worker to answer or end; returns its future, or None if none did.
 
-        ``patience``: seconds.
+        ``patience``: the most seconds to wait.
         """
         future_of_sign = {}
         for future in busy:
@@ -345,7 +345,7 @@ class RealDevices(World, Generic[W]):
         self._lose(future, error)
 
     def _handle_reply(self, future: AnyFuture, reply: Reply) -> None:
-        """Handles the reply of an operation that ended or was stopped."""
+        """Handles the reply for an operation that ended or was stopped."""
         error = Cancelled("cancelled") if reply.was_stopped else None
         performed = self.with_rows(reply.performed, future.device)
         future.received = self.now
@@ -378,7 +378,7 @@ class RealDevices(World, Generic[W]):
     # -- latencies ---------------------------------------------------------------------
     @cached_property
     def cost_ratio(self) -> CostRatio:
-        """c of the emulated latency, or else measured with a handful of passes.
+        """c of the emulated latency, or else measured with a few passes.
 
         The passes are made once, before the first request that needs c, and also warm
         up the workers.

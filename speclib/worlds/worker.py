@@ -60,8 +60,8 @@ class Worker:
     """A running process that answers messages about ``pair`` (see ``performer.serve``).
 
     ``start(pair, *args)`` runs in it and returns the function that answers. With
-    several ``ranks``, further processes answer to this one. All wait for each other for
-    at most ``patience`` seconds, and each is started with its Rank:
+    several ``ranks``, further processes answer to this one. They wait at most
+    ``patience`` seconds for each other, and each is started with its Rank:
 
         controller ── pipe ── rank 0 ──┬── pipe ── rank 1
                                        └── pipe ── rank 2
@@ -210,7 +210,7 @@ def refuse_daemon() -> None:
 def forget_workers() -> None:
     """Makes a forked child forget the workers and the fork server of its parent.
 
-    On exit the child would kill everything that multiprocessing has started, and it
+    On exit, the child would kill everything that multiprocessing has started, and it
     cannot get workers from a server that is not its own child.
     """
     started = getattr(multiprocessing.process, "_children")  # noqa: B009  (no type)

@@ -278,7 +278,7 @@ class Leading(Model):
 
     The followers are at the other ends of ``rank.pipes``. ``stopped()`` is called
     before each pass, not before each layer, because all ranks must compute the same
-    layers. After an error the ranks may be in different states, and are unusable.
+    layers. After an error, the ranks may be in different states, and are unusable.
     """
 
     def __init__(self, model: Ranked, rank: Rank):

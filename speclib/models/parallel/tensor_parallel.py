@@ -29,11 +29,11 @@ zeros, a channel of zeros outputs zeros, and the next layer's weights for both a
 Logits of padding are cut off before they are joined.
 
 transformers itself cuts checkpoints while it reads them, if no width needs padding.
-Here a network is cut before it has weights, so dilated networks can be cut too. Then a
+Here, a network is cut before it has weights, so dilated networks can be cut too. Then a
 rank reads only its own slices (see ``models.weights``), and packs them. A rank never
 has more in memory than its share and one weight.
 
-Source: Shoeybi et al. 2019, "Megatron-LM"; in EasySpec the method "TP". Padding: PEARL,
+Source: Shoeybi et al. 2019, "Megatron-LM"; the method "TP" in EasySpec. Padding: PEARL,
 Appendix F, which proposes it without an experiment.
 Differences from Appendix F: we pad whole heads, not within a head, so that each query
 head stays with the keys and values that it reads. The padding is spread over the ranks,

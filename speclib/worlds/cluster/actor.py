@@ -58,7 +58,7 @@ COMPUTING = ("core", "data", "models", "operations", "worlds")
 def fingerprint_of_code() -> str:
     """Computes a hash of the source code that takes part in a pass.
 
-    Two machines compare it to find out whether they run the same code.
+    Two machines compare their hashes to find out whether they run the same code.
     """
     hasher = hashlib.blake2b(digest_size=16)
     for package in COMPUTING:
@@ -130,7 +130,7 @@ class Actor:
         return MeetingPoint(int(port), key)
 
     def follow(self, meeting: MeetingPoint, assignment: Assignment) -> None:
-        """Serves the first rank until it ends."""
+        """Serves the first rank until that rank ends."""
         with Client((THIS_MACHINE, meeting.port), authkey=meeting.key) as pipe:
             pipe.send(assignment.number)
             answer_messages(pipe, assignment.build)
@@ -160,7 +160,7 @@ class Actor:
         return str(ray.get_runtime_context().get_node_id())
 
     def perform(self, number: int, question: Question) -> Reply | Failure:
-        """Performs the operation in ``question``, which is the question ``number``."""
+        """Performs the operation in ``question``; ``number`` counts them, from 1."""
         with self._lock:
             while self._pipe.poll():  # STOP came too late for the last operation
                 self._pipe.recv()

@@ -70,7 +70,7 @@ def join(address: str | None = None) -> None:
             f"no Ray cluster is running that could be joined. {HOW_TO_START}. "
             f"{HOW_TO_SHARE_A_TOKEN}"
         ) from error
-    except RuntimeError as error:  # it compares the versions of Ray and of Python
+    except RuntimeError as error:  # Ray compares the versions of Ray and Python
         raise BadValue(
             f"the Ray cluster at {address} cannot be joined: {one_line(error)}"
         ) from error
