@@ -1,4 +1,4 @@
-"""One network that serves several requests, each with its part of one KV cache.
+"""One network that serves several requests, each with its own part of one KV cache.
 
 A pass feeds several texts at once. It is *padded* to the longest input, and no token
 sees the padding::
@@ -7,10 +7,10 @@ sees the padding::
     seat 1    u0 u1          u2 --  --         fed one, and padded
               cached         fed now
 
-So the pass costs as much as if every text were fed three. In the cache each seat has
-its own slots, and the next tokens overwrite the padding.
+So the pass costs as much as if every text were fed three tokens. In the cache, each
+seat has its own slots, and the next tokens overwrite the padding.
 
-In bfloat16 a text's logits depend on the shape of the pass. So a model with fixed rows
+In bfloat16, a text's logits depend on the shape of the pass. So a model with fixed rows
 feeds every seat the same number of tokens, needed or not::
 
     seat 0    t0 t1 t2 t3    t4 t5  .  .       two tokens in a block of four
@@ -19,9 +19,9 @@ feeds every seat the same number of tokens, needed or not::
               cached         fed now
 
 A request's output then does not depend on the other requests: with the same number of
-seats, it is the same even if all others are empty. That holds if the machine's kernels
+seats, it is the same even if all others are empty. This holds if the machine's kernels
 treat all rows of a block alike; tests/models/test_batched.py checks it. This module
-knows no operation and no world.
+does not depend on any operation or world.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from .kv_cache import STEP, enlarged
 class Feed(NamedTuple):
     """One seat's input to a pass.
 
-    seat: its number. tokens: to feed after the first ``kept`` cached tokens. wanted:
-    how many of the last tokens need logits.
+    seat: its number. tokens: the tokens to feed after the first ``kept`` cached tokens.
+    wanted: how many of the last tokens need logits.
     """
 
     seat: int
@@ -83,7 +83,10 @@ class SeatedLayer(DynamicLayer):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Adds keys and values [texts, heads, fed, channels]; returns those shown."""
+        """Adds keys and values [texts, heads, fed, channels].
+
+        Returns the keys and values that the pass sees.
+        """
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
             self._keys = self._empty(key_states)
@@ -102,7 +105,7 @@ class SeatedLayer(DynamicLayer):
         return 0
 
     def _empty(self, states: torch.Tensor) -> torch.Tensor:
-        """A cache without slots for ``states`` [texts, heads, fed, channels]."""
+        """A cache with no slots yet for ``states`` [texts, heads, fed, channels]."""
         _, heads, _, channels = states.shape
         return states.new_empty(self._seats, heads, 0, channels)
 
@@ -119,7 +122,7 @@ class SeatedLayer(DynamicLayer):
 class SharedNetwork:
     """The network of ``model``, which serves ``seats`` requests in padded passes.
 
-    Raises BadValue if its layers see only a window of the text.
+    Raises BadValue if any of its layers sees only a window of the text.
     """
 
     def __init__(self, model: HFModel, seats: int):
@@ -150,7 +153,7 @@ class SharedNetwork:
     def compute(
         self, feeds: Sequence[Feed], fed: int, shown: int
     ) -> list[torch.Tensor]:
-        """As ``logits``, with ``fed`` tokens per seat, which see ``shown`` slots."""
+        """Like ``logits``, with ``fed`` tokens per seat, which see ``shown`` slots."""
         network, device = self.model.network, self.model.network.device
         tokens = torch.zeros(len(feeds), fed, dtype=torch.long)
         for row, feed in enumerate(feeds):
@@ -191,7 +194,7 @@ class SharedNetwork:
 class SharedFixedRows(SharedNetwork):
     """The network of ``model``, which serves ``seats`` requests in passes of one shape.
 
-    Texts that look at different numbers of slots get separate passes. Raises BadValue
+    Texts that see different numbers of slots get separate passes. Raises BadValue
     as ``SharedNetwork`` does.
     """
 
@@ -216,7 +219,7 @@ class SharedFixedRows(SharedNetwork):
             first = end
 
     def logits(self, feeds: Sequence[Feed]) -> list[torch.Tensor]:
-        """As in ``SharedNetwork``, but in one pass for each number of slots."""
+        """As in ``SharedNetwork``, but with one pass for each number of slots."""
         feeds_by_room: dict[int, dict[int, Feed]] = {}
         for feed in feeds:
             room = block_at(feed.kept, self.model.count, self.model.first_room).room

@@ -2,8 +2,8 @@
 
     ModelSpec  ->  find  ->  Checkpoint  ->  a loader  ->  a model
 
-A checkpoint is embedded (``zoo/<name>``), a folder, or a hub id. For a hub id the small
-files are downloaded when the checkpoint is found, and the weights when they are loaded.
+A checkpoint is embedded (``zoo/<name>``), a folder, or a hub id. With a hub id, the
+small files are downloaded when the checkpoint is found, and the weights when loaded.
 Weights are one safetensors file, or several *shards* that an index lists. No other
 format is read, and no code from a checkpoint is run. Importing this module imports
 neither torch nor transformers.
@@ -50,7 +50,7 @@ NEXT_STEP = (
     "from a checkpoint"
 )
 
-# Files with a tokenizer's words; tokenizer_config.json only configures their use.
+# Files that contain a tokenizer's words, unlike tokenizer_config.json.
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken", "tekken.json")
 
 
@@ -85,7 +85,7 @@ class Checkpoint:
 
     @property
     def undilated(self) -> Checkpoint:
-        """The same checkpoint, to be loaded as trained."""
+        """The same checkpoint, to be loaded without dilation."""
         return replace(self, spec=self.spec.undilated)
 
     @property
@@ -101,12 +101,12 @@ class Checkpoint:
         from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
         if not any(any(self.folder.glob(pattern)) for pattern in TOKENIZER_FILES):
-            raise BadValue(  # transformers would make one without words
+            raise BadValue(  # transformers would make a tokenizer without words
                 f"model {self.model!r} has no tokenizer in {self.folder}: copy "
                 "tokenizer.json and tokenizer_config.json there, from the model that "
                 "it was made from"
             )
-        # AutoTokenizer ignores any Qwen2's file, and splits text as the original does.
+        # For any Qwen2, AutoTokenizer ignores the file, and splits text as Qwen does.
         is_embedded = self.model.startswith("zoo/")
         loader = PreTrainedTokenizerFast if is_embedded else AutoTokenizer
         loaded: PreTrainedTokenizerBase = self.read(loader, "tokenizer")
@@ -121,10 +121,12 @@ class Checkpoint:
     def end_tokens(self) -> frozenset[int]:
         """The tokens that end a text, if there are any.
 
-        From generation_config.json, else config.json, else the tokenizer.
+        They come from generation_config.json, or else config.json, or else the
+        tokenizer.
 
         Source: transformers' ``generate``. Differences: ``generate`` reads only the
-        first of these files, even if it names no end token, and never the tokenizer.
+        first of these files, even if that file names no end token, and never the
+        tokenizer.
         """
         for config in (self._generation_config, self.config, self.text_config):
             ends = end_tokens_in(config, self.model)
@@ -147,7 +149,7 @@ class Checkpoint:
 
     @cached_property
     def _generation_config(self) -> GenerationConfig:
-        """From generation_config.json, or from config.json if that file is missing."""
+        """Its generation_config.json, or config.json if that file is missing."""
         from transformers import GenerationConfig
 
         name = GENERATION_CONFIG
@@ -162,7 +164,7 @@ class Checkpoint:
     def read(self, loader: Any, what: str, **options: Any) -> Any:
         """Loads the part called ``what`` with a transformers class.
 
-        Raises BadValue, with the model and the part, if it cannot be loaded.
+        Raises BadValue, naming the model and the part, if it cannot be loaded.
         """
         return _read(self.model, self.folder, loader, what, **options)
 
@@ -215,7 +217,7 @@ class Checkpoint:
 def find(spec: ModelSpec) -> Checkpoint:
     """Finds and checks the checkpoint of ``spec`` without reading its weights.
 
-    Raises BadValue, with the model and the reason, if it is missing or damaged, or if
+    Raises BadValue, naming the model and the reason, if it is missing or damaged, or if
     no method can run it (see ``configuration``).
     """
     from transformers import AutoConfig
@@ -273,7 +275,7 @@ def _download(model: str, files: Sequence[str], revision: str | None = None) -> 
         return Path(
             snapshot_download(model, revision=revision, allow_patterns=list(files))
         )
-    except Exception as error:  # of many types, also from the hub's own dependencies
+    except Exception as error:  # of many types, some from the hub's dependencies
         raise BadValue(
             f"cannot load model {model!r}: there is no folder "
             f"{os.path.abspath(model)}, it is not in the cache, "
@@ -322,7 +324,7 @@ def opened(path: Path) -> Iterator[Any]:
     except Exception as error:  # from safetensors, or from the operating system
         size = path.stat().st_size if path.exists() else 0
         raise BadValue(
-            f"{path}, of {size:,} bytes, is cut off or damaged, or a Git LFS pointer "
+            f"{path}, of {size:,} bytes, is truncated, damaged, or a Git LFS pointer "
             f"({one_line(error)}): copy or download it again"
         ) from error
     with file:

@@ -6,7 +6,7 @@ each token of a text, and must accept position ids::
 
     runs        full attention      a token sees all tokens before it
                 sliding attention   it sees itself and the ``window`` - 1 before it
-                both, in turns      Gemma and others alternate from layer to layer
+                both                Gemma and others alternate from layer to layer
 
     is refused  states              Mamba: one state for the whole text, which cannot
                                     be rolled back to an earlier token
@@ -15,7 +15,7 @@ each token of a text, and must accept position ids::
                                     the nodes of a tree lie side by side
                 encoder, decoder    T5: the text is read by another network
 
-In a multimodal checkpoint the part that writes text has its own configuration.
+In a multimodal checkpoint, the part that writes text has its own configuration.
 
 Importing this module imports neither torch nor transformers.
 """
@@ -106,8 +106,8 @@ def attention_windows(config: PretrainedConfig) -> dict[str, int | None]:
     """Maps each kind of attention to the number of tokens that a token sees.
 
     The token itself counts; None means all tokens before it. ``config``: the
-    configuration of a model's text part. If it lists no kinds, all layers have its
-    window, if it has one.
+    configuration of a model's text part. If it lists no kinds, all layers have the
+    configuration's window, if any.
     """
     window = getattr(config, "sliding_window", None)
     kinds = getattr(config, "layer_types", None)
@@ -136,7 +136,7 @@ def real_rows(config: PretrainedConfig) -> int:
     ``config``: the configuration of a model's text part. Tokens that dilation added do
     not count: their weights are zeros, and a logit of 0 may be the largest.
 
-    Raises AttributeError if the configuration does not state it.
+    Raises AttributeError if the configuration does not state the number.
     """
     real: int | None = getattr(config, "real_vocab", None)
     rows: int = config.vocab_size
@@ -146,11 +146,11 @@ def real_rows(config: PretrainedConfig) -> int:
 def longest_text(config: PretrainedConfig) -> int:
     """The longest text, in tokens, for which the model's KV cache stays valid.
 
-    ``config``: the configuration of a model's text part. With "longrope" this is the
-    length before its extension: in a longer text all positions rotate at other rates,
+    ``config``: the configuration of a model's text part. With "longrope", this is the
+    length before its extension: in a longer text, all positions rotate at other rates,
     which makes every cached key wrong.
 
-    Raises AttributeError if the configuration does not state it.
+    Raises AttributeError if the configuration does not state the length.
     """
     extended: int = config.max_position_embeddings
     return _length_before_longrope(config) or extended
@@ -167,7 +167,7 @@ def _length_before_longrope(config: PretrainedConfig) -> int | None:
 
 
 def _rotations(config: PretrainedConfig) -> list[dict[str, Any]]:
-    """The settings of rotary embeddings: one, or one per kind of attention."""
+    """The settings of rotary embeddings: one set, or one per kind of attention."""
     settings = getattr(config, "rope_parameters", None) or {}
     of_kinds = [value for value in settings.values() if isinstance(value, dict)]
     return of_kinds or [settings]

@@ -3,16 +3,17 @@
 The dilated model returns the small one's logits (up to rounding) at the cost of the
 large shape: every layer, head and channel is computed. So quality and speed can be
 chosen independently, and a model with Llama-2-7B's exact shape runs without its
-weights. This module knows no tokenizer, no sampler and no second device.
+weights. This module uses no tokenizer, no sampler and no second device.
 
-In the notes below width d becomes D, head dimension h becomes H, and n layers become N.
+In the notes below, width d becomes D, head dimension h becomes H, and n layers become
+N.
 
 - Width. The residual stream carries the small model's stream in its first d channels,
-  and exact zeros in the others. Its mean square is d/D of the small one's. The output
-  of RMSNorm with eps * d/D is therefore sqrt(D/d) times too large; multiplying the
-  norm's weight by sqrt(d/D) corrects this.
-- Heads. In the small model g queries share a key, in the large one G do. Query i of key
-  k goes to k*G + i. If g > G, each key is copied ceil(g/G) times, so that grouped
+  and exact zeros in the others. Its mean square is d/D times the small one's. The
+  output of RMSNorm with eps * d/D is therefore sqrt(D/d) times too large; multiplying
+  the norm's weight by sqrt(d/D) corrects this.
+- Heads. In the small model, g queries share a key; in the large one, G do. Query i of
+  key k goes to k*G + i. If g > G, each key is copied ceil(g/G) times, so that grouped
   queries also fit an architecture in which each query has its own key (Llama-2-7B).
 - Head dimension H = r*h. Channel t goes to r*t: the rotary pair (j, j + h/2) becomes
   (r*j, r*j + H/2), which rotates at the same rate, theta^(-2rj/rh). Attention divides
@@ -22,17 +23,17 @@ In the notes below width d becomes D, head dimension h becomes H, and n layers b
   ratio of mean square and eps, and leaves q and k too large by sqrt(r). That is the
   factor that q needs; the weight of k_norm removes it from k.
 - Depth. Layer i becomes layer (i+1)*N//n - 1. The layers are evenly spaced, so half of
-  the large model contains half of the small one, and the last layer stays last, so no
-  early exit sees the final logits. Added layers compute, then write 0.
+  the large model contains half of the small one. The last layer stays last, so no early
+  exit sees the final logits. Added layers compute, and then write 0.
 - Noise. Weights that read the stream (q, k, v, gate, up, lm_head) are filled with
   seeded noise wherever an exact zero cancels it: before them (an empty channel) or
   after them (o_proj, down_proj). Only weights that write the stream are zero, and those
   zeros are stored densely, so neither sparsity nor denormals make the large model
   cheaper.
 
-The residual stream and a layer's matrices; ``x`` are the small model's own values,
-``~`` is noise, and an added channel belongs to an added head or to the added part of
-the ffn::
+The residual stream and a layer's matrices. ``x`` marks the small model's own values,
+and ``~`` noise. An added channel belongs to an added head, or to the added part of the
+ffn::
 
                             D channels
                       |---- d ----|-- D - d --|
@@ -64,7 +65,7 @@ from transformers import PretrainedConfig, PreTrainedModel
 from speclib.errors import BadValue
 
 FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
-ROTARY = ("default", "linear", "llama3")  # their rates depend on j/h only
+ROTARY = ("default", "linear", "llama3")  # their rates depend only on j/h
 READERS = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj", "lm_head")
 FRESH_DEVIATION = 0.02  # the standard deviation of a new model's weights
 
@@ -118,22 +119,23 @@ def dilate(
     device: torch.device | str | None = None,
     seed: int = 0,
 ) -> PreTrainedModel:
-    """Makes a model of `shape` with the logits of `model`, in eval mode and untied.
+    """Makes a model of `shape` with the logits of `model`.
 
     model: a transformers LlamaForCausalLM, Qwen2ForCausalLM or Qwen3ForCausalLM, not
         quantised. It stays unchanged.
     shape: (layers, width, heads, ffn), none smaller than the model's own.
     kv_heads: by default, as many queries share a key as in the model.
-    head_dim: default: width / heads.
+    head_dim: by default, width / heads.
     vocab: added rows are zero, so their logits are 0, which can be the largest: **a
-        sampler must ban the ids from config.real_vocab on**. transformers' generate
-        does so, with suppress_tokens.
-    dtype, device: default: the model's. Each weight is made there directly, one at a
-        time; on "meta" no values are made.
+        sampler must ban all ids from config.real_vocab upwards**. transformers'
+        generate does so, with suppress_tokens.
+    dtype, device: by default, the model's. Each weight is made there directly, one at a
+        time; on "meta", no values are made.
     seed: for the noise in weights that no output depends on.
 
-    The result is a plain transformers model, also after save and load. Its config also
-    has `real_vocab` and `dilated_from`, the small model's (layers, width, heads, ffn).
+    The result is a plain transformers model in eval mode, with untied weights; it stays
+    one when it is saved and loaded. Its config also contains `real_vocab` and
+    `dilated_from`, the small model's (layers, width, heads, ffn).
 
     Raises BadValue if the model is from another family or doesn't fit the shape.
     """
@@ -282,7 +284,7 @@ def _depths(small: Architecture, large: Architecture) -> list[int]:
 
 
 def _copies(small: Architecture, large: Architecture) -> int:
-    """The number of copies of each key that serve all its queries."""
+    """The number of copies of each key that are needed to serve all its queries."""
     return ceil(small.queries_per_key / large.queries_per_key)
 
 
@@ -361,7 +363,7 @@ def _fill(
     name: str, weight: torch.Tensor, ratio: int, generator: torch.Generator | None
 ) -> None:
     """Fills weights that read the stream with noise, others with 0, norms with 1."""
-    bound = FRESH_DEVIATION * sqrt(3)  # gives uniform noise that standard deviation
+    bound = FRESH_DEVIATION * sqrt(3)  # uniform noise then has that deviation
     module = name.split(".")[-2]
     if module in READERS:
         weight.uniform_(-bound, bound, generator=generator)
@@ -370,7 +372,8 @@ def _fill(
     else:
         weight.fill_(0.0)
 
-    # A query times a key must not see the channels between r*t and r*(t+1).
+    # Channels between r*t and r*(t+1) must not contribute to a query's product with a
+    # key.
     if module in ("q_proj", "k_proj"):
         weight.unflatten(0, (-1, ratio))[:, 1:] = 0.0
 
@@ -501,7 +504,7 @@ def _key_heads(small: Architecture, large: Architecture) -> torch.Tensor:
 def _rows_of_heads(
     heads: torch.Tensor, channels: torch.Tensor, head_dim: int
 ) -> torch.Tensor:
-    """The rows of the ``channels`` of ``heads`` in a large projection.
+    """The rows of a large projection that compute the ``channels`` of ``heads``.
 
     heads: large heads, [..., n]; channels: numbers within a head, [h]; head_dim: H.
     Returns [..., n * h]. Head 1 with H = 4 and channels 0, 2 takes rows 4 and 6::

@@ -1,7 +1,7 @@
 """An EAGLE head: one layer that continues a text from its target's features.
 
 A *feature* is the input of the target's LM head: the hidden state after the last norm.
-An EAGLE head predicts the next feature from the last one and the token after it. The
+An EAGLE head predicts the next feature from the last feature and the next token. The
 target's own LM head turns the prediction into a distribution for the next token::
 
     token      t1          t2          t3            embedded by the target's embedding
@@ -14,14 +14,14 @@ target's own LM head turns the prediction into a distribution for the next token
 A text's features come from the target. A node of the drafted tree is fed with the
 feature that the head itself predicted for the node's parent.
 
-This module knows no tree search and no method.
+This module does not depend on any tree search or method.
 
 Source: Li et al. 2024, "EAGLE: Speculative Sampling Requires Rethinking Feature
 Uncertainty", sections 3.1 and 3.2.
 Differences from the paper: the first token is fed with a feature of zeros; the
 published code begins with the second token. fc has no bias; the published fc has one.
 The layer is a complete layer of the target's architecture with a norm after it; the
-published layer lacks the norm before its attention and the one after it.
+published layer lacks the norm before its attention and the norm after the layer.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def one_layer(config: PretrainedConfig) -> PretrainedConfig:
 def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:
     """Reads the stored head of ``target`` from ``folder``.
 
-    Raises BadValue if it is missing, or its weights have other names or shapes.
+    Raises BadValue if the file is missing, or its weights have other names or shapes.
     """
     path = folder / FILE
     if not path.exists():
@@ -175,7 +175,7 @@ class Head(hf.HFModel):
     def __init__(self, head: EagleNetwork, vocab: int):
         self.head = head
         self._incoming: torch.Tensor | None = None  # features that the pass reads
-        self._predicted = torch.empty(0)  # after the text, then after each node fed
+        self._predicted = torch.empty(0)  # features after the text and each node fed
         super().__init__(head.network, vocab)
 
     def reset(self) -> None:
@@ -233,7 +233,10 @@ class Head(hf.HFModel):
     def _forward(
         self, tokens: Sequence[int], wanted: int, view: hf.TreeView | None
     ) -> torch.Tensor:
-        """As in HFModel. Keeps the features predicted after the last ``wanted``."""
+        """As in HFModel.
+
+        Keeps the features predicted after each of the last ``wanted`` tokens.
+        """
         cached = self.cache.get_seq_length()
         ids = torch.tensor([self.fed(tokens)], device=self.network.device)
         incoming = self._incoming
@@ -249,7 +252,7 @@ class Head(hf.HFModel):
 
 
 def load(loading: Loading) -> Head:
-    """Builds a checkpoint's head on one place, dilated if the pair gives a shape."""
+    """Builds a checkpoint's head on one place, dilated if the pair states a shape."""
     checkpoint = loading.checkpoint
     undilated = replace(
         loading, checkpoint=checkpoint.undilated, places=(), packed=False

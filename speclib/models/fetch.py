@@ -33,7 +33,7 @@ MB = 1e6  # bytes
 def fetch(source: str | None = None, say: Callable[[str], object] = print) -> list[str]:
     """Downloads the files of the embedded models that are missing or damaged.
 
-    source: the archive, as a path or an address; None: this release's.
+    source: the archive, as a path or an address; None: this release's archive.
     say: receives progress messages.
 
     Returns the names of the new files. Raises SpeclibError if there is no archive, if a
@@ -60,7 +60,10 @@ def fetch(source: str | None = None, say: Callable[[str], object] = print) -> li
 
 
 def _files_to_fetch() -> list[str]:
-    """Missing or differing files; weights last, since a model exists once they do."""
+    """The missing or differing files.
+
+    Weights come last, since a model counts as present once its weights exist.
+    """
     wanted = []
     for name, checksum in zoo.checksums().items():
         path = zoo.ZOO / name

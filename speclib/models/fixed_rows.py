@@ -2,7 +2,7 @@
 
 A kernel's summation order depends on the shape of its input. The last bits of a token's
 logits may therefore change if the token is fed together with others, and in bfloat16
-that can change which token is likeliest. Here plain decoding and every method feed a
+that can change which token is likeliest. Here, plain decoding and every method feed a
 model blocks of one size. Filler tokens, which no other token sees, complete a partial
 block, and longer inputs take several blocks:
 
@@ -101,11 +101,11 @@ class FixedLayer(CacheLayerMixin):
         return self.keys[:, :, :room], self.values[:, :, :room]
 
     def get_seq_length(self) -> int:
-        """The number of tokens before the next pass; does not read from the device."""
+        """The number of cached tokens; does not read from the device."""
         return self._model.cached
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """The number of slots that a token may attend to, and the first one."""
+        """The number of slots that a token may attend to, and the first of them."""
         return self._model.room, 0
 
     def get_max_length(self) -> int:
@@ -261,7 +261,7 @@ class FixedRows(HFModel):
     def _record_once(
         self, ids: torch.Tensor, view: TreeView, recorder: CudaRecorder
     ) -> None:
-        """Records a pass that reads this room, unless there is a recording.
+        """Records a pass that reads this room, unless one has been recorded.
 
         Raises BadValue if a pass must read a number from the device to continue, for
         example with dynamic RoPE, which depends on the length of the text.
@@ -331,7 +331,7 @@ def _with_all_columns(view: TreeView, tokens: int) -> TreeView:
 
 
 def _copy_rows(causal: TreeView, view: TreeView, first: int, rows: int) -> None:
-    """Copies ``rows`` rows of ``view``, from ``first`` on, into ``causal``."""
+    """Copies ``rows`` rows of ``view``, starting at ``first``, into ``causal``."""
     for kind, mask in causal.masks.items():
         room = mask.shape[-1]  # tokens beyond it are fed in later passes
         visible = view.masks[kind][:, :, first : first + rows, :room]
@@ -348,7 +348,7 @@ def load(loading: Loading) -> FixedRows:
     if len({weight.device for weight in network.parameters()}) > 1:
         raise BadValue(
             f"fixed_rows with {spec.model!r} on several GPUs: the whole cache must be "
-            "on one; leave fixed_rows out, or give it one GPU"
+            "on one GPU; leave fixed_rows out, or give it one GPU"
         )
     recorder = None
     if spec.recorded:

@@ -1,8 +1,8 @@
 """The settings in a target's generation_config.json: how its tokens are chosen.
 
-Like transformers' ``generate``, ``decode`` obeys that file: its penalties and bans
-always, its top_k and top_p only with a temperature. A setting that would change the
-text and is not implemented raises an error that names it. As in
+Like transformers' ``generate``, ``decode`` obeys that file. It always applies the
+penalties and bans, but top_k and top_p only with a temperature. A setting that would
+change the text and is not implemented raises an error that names it. As in
 ``generate(do_sample=False)``, the caller sets the temperature and the number of tokens,
 and decides whether to sample.
 
@@ -121,7 +121,7 @@ def end_tokens_in(
     """The end tokens in ``config``, a file of ``model``; None if it has no such entry.
 
     Chat models often have several: the end of a text and the end of a turn. With an
-    empty list, nothing ends a text. Raises BadValue for an end that is not a token.
+    empty list, nothing ends a text. Raises BadValue for an entry that is not a token.
     """
     stated: Any = getattr(config, "eos_token_id", None)
     if stated is None:
@@ -138,7 +138,7 @@ def end_tokens_in(
 def _set_in(
     config: GenerationConfig, settings: Mapping[str, Collection[Any]]
 ) -> tuple[str, ...]:
-    """The ``settings`` to which the file gives a value that has an effect."""
+    """The ``settings`` that the file sets to a value with an effect."""
     found = []
     for name, without_effect in settings.items():
         value = getattr(config, name, None)

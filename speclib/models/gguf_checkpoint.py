@@ -4,7 +4,7 @@
 
 transformers reads the file, and the package gguf decodes its quantised numbers. The
 result is a checkpoint like any other, with the file's weights in a dtype that torch
-supports. In llama.cpp, the file itself can be its draft.
+supports. The file itself, run by llama.cpp, can be the draft of that checkpoint.
 """
 
 from __future__ import annotations

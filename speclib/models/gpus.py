@@ -1,4 +1,4 @@
-"""Counts the GPUs, and sets how torch uses them. This module knows no model."""
+"""Counts the GPUs, and sets how torch uses them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CUDNN_ATTENTION = "SPECLIB_CUDNN_ATTENTION"  # "1" turns it on
 def count() -> int:
     """Counts the GPUs: 0 if torch is not installed, or was built without CUDA.
 
-    torch asks NVML, which does not initialise CUDA, so the process may still fork.
+    torch asks NVML, which does not initialise CUDA, so the process can still fork.
     """
     try:
         import torch
@@ -33,8 +33,8 @@ def prepare_environment() -> None:
     """Sets environment variables before CUDA starts, for this process and its children.
 
     GPUs are numbered as in nvidia-smi, which we ask for the free memory of ``cuda:1``;
-    by default CUDA puts the fastest first. torch looks for GPUs through NVML, so that
-    the process may still fork. Variables that the user has set are kept.
+    by default, CUDA puts the fastest first. torch looks for GPUs through NVML, so that
+    the process can still fork. Variables that the user has set are kept.
     """
     os.environ.setdefault(ORDER, "PCI_BUS_ID")
     os.environ.setdefault(NVML_CHECK, "1")

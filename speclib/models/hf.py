@@ -75,11 +75,11 @@ class HFModel(Model):
     """A causal language model from transformers, with its KV cache.
 
     network: the transformers model.
-    vocab: the length of its distributions: the vocabulary of the pair's target. Further
-        logits are cut off before the softmax. If the network has fewer, only the first
-        ``own_rows`` tokens have a probability above 0.
-    stand_in: what a draft is fed in place of a token that it has no row for; None if it
-        has a row for every token. See ``vocabulary.stand_in``.
+    vocab: the length of its distributions: the size of the target's vocabulary.
+        Further logits are cut off before the softmax. If the network has fewer, only
+        the first ``own_rows`` tokens have a probability above 0.
+    stand_in: the token that a draft is fed in place of any token that it has no row
+        for; None if it has a row for every token. See ``vocabulary.stand_in``.
     copies_tokens_only: whether greedy passes copy only tokens from the device.
     warms_up: whether ``prepare`` runs forward passes; true on a GPU.
 
@@ -184,7 +184,7 @@ class HFModel(Model):
         """Computes the rows [new, vocab] after the last ``new`` nodes of a draft tree.
 
         The pass feeds only those nodes: earlier passes have fed the text and the other
-        nodes. With a greedy sampler the rows have temperature 1. ``prefix`` keeps the
+        nodes. With a greedy sampler, the rows have temperature 1. ``prefix`` keeps the
         text and the tree's stem; the other nodes stay in the cache after them, for the
         next level.
         """
@@ -383,7 +383,7 @@ def as_rows(logits: torch.Tensor) -> Rows:
 
 
 def likeliest(logits: torch.Tensor) -> list[int]:
-    """The likeliest token in each row of ``logits`` [rows, vocab], or the first such.
+    """The likeliest token in each row of ``logits`` [rows, vocab]; in a tie, the first.
 
     Only the tokens leave the device, in one copy. Raises SpeclibError as
     ``check_numbers`` does.
@@ -400,8 +400,8 @@ def check_numbers(largest: Row) -> None:
     if not np.isfinite(largest).all():
         what = "NaN" if np.isnan(largest).any() else "infinity"
         raise SpeclibError(
-            f"the model's logits contain {what}: its weights or dtype are unsound; "
-            "try dtype='float32'"
+            f"the model's logits contain {what}: its weights are damaged, or too large "
+            "for its dtype; try dtype='float32'"
         )
 
 
@@ -409,7 +409,7 @@ def decoder_layers(network: PreTrainedModel) -> Any:
     """The decoder's layers, whatever the architecture calls them; may be empty.
 
     The network's own ModuleList: assigning to an entry replaces a layer. In a
-    multimodal network only the part that writes text is searched.
+    multimodal network, only the part that writes text is searched.
     """
     count = network.config.get_text_config(decoder=True).num_hidden_layers
     for module in network.get_decoder().modules():
@@ -472,7 +472,7 @@ def named(network: PreTrainedModel) -> str:
 
 
 def _memory_of(own_gpus: list[str]) -> dict[int, int]:
-    """accelerate's memory map: the free memory of ``own_gpus``, 0 for all others."""
+    """accelerate's memory map: the free bytes of ``own_gpus``, and 0 for all others."""
     chosen = {int(gpu.removeprefix("cuda:")) for gpu in own_gpus}
     memory = dict.fromkeys(range(torch.cuda.device_count()), 0)
     for number in chosen & memory.keys():

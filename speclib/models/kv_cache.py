@@ -1,8 +1,8 @@
 """A KV cache that copies nothing until it is full, and grows in large steps.
 
 transformers' own cache concatenates old and new keys and values in every layer of every
-pass, which copies the whole text. Here a layer has free slots after its last token, and
-a pass writes its tokens there. Rolling back copies nothing either: the next tokens
+pass, which copies the whole text. Here, a layer has free slots after its last token,
+and a pass writes its tokens there. Rolling back copies nothing either: the next tokens
 overwrite the old ones. If no slot is free, a pass adds 256::
 
     slots    0                 5        8                              255
@@ -16,7 +16,7 @@ reach. With a window of three tokens, if t5 and t6 are fed now::
     cached   t0 t1 t2 t3 t4
     shown             t3 t4 t5 t6        t5 sees t3 t4 t5, and t6 sees t4 t5 t6
 
-This module does not know the text.
+This module never sees the text.
 """
 
 from __future__ import annotations
@@ -115,6 +115,6 @@ class WindowLayer(BufferedLayer):
         return keys[:, :, start:], values[:, :, start:]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """The number of tokens that a pass sees, and the first one."""
+        """The number of tokens that a pass sees, and the first of them."""
         start = first_within_reach(self.first_position, self.window)
         return self.get_seq_length() + query_length - start, start

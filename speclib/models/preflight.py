@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 GB = 1e9  # bytes
-ASSUMED_GPU = 80_000_000_000  # bytes: an A100's, if the driver does not report them
+ASSUMED_GPU = 80_000_000_000  # an A100's bytes, used if the driver reports none
 
 # The least memory, in bytes, that CUDA takes in each process on a GPU: torch's pull
 # request 86509 states 287,047,680, with kernels loaded on first use.
@@ -91,7 +91,7 @@ def check(
             raise BadValue(
                 f"pair {opened.pair.name!r} does not fit in {dtype}: {memory} would "
                 f"hold {size / GB:.1f} GB of weights and caches of {cached:,} tokens "
-                f"and has {free[memory] / GB:.1f} GB free. Give it more places, "
+                f"but has {free[memory] / GB:.1f} GB free. Give it more places, "
                 "smaller models, fewer or shorter requests, or dtype='bfloat16'"
             )
 
@@ -113,7 +113,7 @@ def check_gpus(opened: OpenPair, targets: int, roles: Sequence[Role] = ROLES) ->
 
 # -- memory ----------------------------------------------------------------------------
 def free_memory() -> dict[str, int]:
-    """Free bytes on this machine, by place: "cpu", or a GPU's such as "cuda:0".
+    """Free bytes on this machine, by place, such as "cpu" or "cuda:0".
 
     Omits GPUs whose memory the driver does not report.
     """
@@ -125,7 +125,7 @@ def free_memory() -> dict[str, int]:
 
 
 def _may_be_large(spec: ModelSpec) -> bool:
-    """Whether a model may need much memory; the embedded ones do not."""
+    """Whether a model may need a lot of memory; the embedded models do not."""
     return spec.like is not None or not spec.model.startswith("zoo/")
 
 
@@ -154,9 +154,9 @@ def estimate(
 ) -> list[MemoryUse]:
     """Estimates the memory that each model in ``configs`` takes on each of its places.
 
-    place: where they run, without alternatives. length: the cached text's, in tokens.
-    free: see ``free_memory``. A model in one process is spread over its GPUs in
-    proportion to their free memory.
+    place: where they run, without alternatives. length: the length of the cached text,
+    in tokens. free: see ``free_memory``. A model in one process is spread over its GPUs
+    in proportion to their free memory.
     """
     held = []
     for role, config in configs.items():
@@ -211,7 +211,7 @@ def _sizes(
 def needed_memory(
     held: Iterable[MemoryUse], in_one_process: bool = False
 ) -> dict[str, int]:
-    """Maps each memory to the bytes that it must hold: ``held``, and CUDA's own."""
+    """Maps each memory to the bytes that it must hold, including CUDA's own."""
     needed: dict[str, int] = {}
     for use in held:  # each is one process's share
         size = use.weights + use.cache

@@ -16,7 +16,7 @@ most two. With 16 layers::
 
 On an H100 and an H200, recorded passes gave the same bits as launched ones
 (reports/gpu). The tests record on a CPU; those that need a GPU are skipped without one.
-This module knows no model.
+This module does not depend on any model.
 """
 
 from __future__ import annotations
@@ -155,6 +155,6 @@ def record(
 
 
 def first_layers(layers: int) -> list[int]:
-    """The first layer of each piece in a network of ``layers``; the first is 0."""
+    """The number of each piece's first layer, from 0, in a network of ``layers``."""
     pieces = max(1, min(MOST_PIECES, layers // LAYERS_OF_A_PIECE))
     return [layers * piece // pieces for piece in range(pieces)]

@@ -5,7 +5,7 @@ agrees with it independently at each position, with probability exactly alpha (g
 or has an overlap sum(min(p, q)) of exactly alpha with it (sampling). ``Random`` draws
 an unrelated distribution for every text, for the exact enumerator and for statistical
 tests. ``Scripted`` repeats an example that a paper prints. All are ``Uncached``: they
-track which tokens a KV cache would hold. This module knows no clock.
+track which tokens a KV cache would hold. This module uses no clock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from speclib.operations.model import Model, Stopped, shaped
 
 from .vocabulary import known_tokens
 
-BOS = 0  # a toy's prompt is this one token, and no toy ever writes it
+BOS = 0  # a toy's prompt is this one token, and no ``Toy`` ever writes it
 PATTERNS = 64  # positions after which a sampling toy's distributions repeat
 LARGEST_TABLE = 4096  # the largest vocabulary whose one-hot rows are kept in a table
 
@@ -40,7 +40,7 @@ class Uncached(Model):
     """The base class of models without weights.
 
     A subclass defines ``rows`` and ``chances``, sets ``vocab``, calls ``reset`` in its
-    constructor, and begins ``rows`` with ``_feed``. Each pass first calls
+    constructor, and calls ``_feed`` first in ``rows``. Each pass first calls
     ``stopped()``, and raises Stopped if it returns true.
 
     sharing: how many layers share an input in the current pass; 1 in an exact pass.
@@ -65,10 +65,10 @@ class Uncached(Model):
 
     @contextmanager
     def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
-        """Makes passes within it fuzzy, as ``Layered.drafting`` does.
+        """The context of one drafting operation, whose passes are fuzzy.
 
-        A pass over a text with nothing cached is exact; with ``calibrate`` the first
-        pass is too.
+        As in ``Layered.drafting``, a pass over a text with nothing cached is exact;
+        with ``calibrate``, so is the first pass.
         """
         self._lp = lp
         self._next_is_exact = calibrate
@@ -83,7 +83,7 @@ class Uncached(Model):
     def _feed(self, text: Sequence[int], last: int) -> None:
         """Counts a pass over ``text`` that returns the last ``last`` + 1 rows.
 
-        Raises BadValue for a text longer than the context, Stopped if the pass is
+        Raises BadValue for a text longer than the context, and Stopped if the pass is
         cancelled.
         """
         if len(text) > self.context:
@@ -140,7 +140,7 @@ class Uncached(Model):
 
     @contextmanager
     def reading(self, text: Sequence[int], features: Features) -> Iterator[None]:
-        """Drafts as a head would: afterwards the cache drops the tree's nodes.
+        """As in ``eagle_head.Head``: at the end, the cache drops the tree's nodes.
 
         Raises BadValue for features of another text.
         """
@@ -177,10 +177,10 @@ class Uncached(Model):
 
     @contextmanager
     def _uncounted(self) -> Iterator[None]:
-        """Does not count passes made within it.
+        """The context of passes that are not counted.
 
-        If anything was cached, one token stays cached, so that a pass is fuzzy within
-        it if it would be fuzzy outside.
+        If anything was cached, one token stays cached, so that a pass here is fuzzy if
+        it would be fuzzy outside.
         """
         cached, exact = self.prefix, self.exact
         self.prefix = Prefix()
@@ -202,15 +202,15 @@ class Toy(Uncached):
     alpha: the draft's acceptance rate, 0 .. 1; None for the target.
     vocab: the number of token ids; the toy writes 1 .. vocab - 1.
     seed: decides the script; a pair's target and draft share it.
-    words: the script itself, instead of a random one: position i of the text has
-        words[i - 1], repeating, so that a timeline can show real text.
+    words: the script itself, instead of a random one, so that a timeline can show real
+        text. Position i of the text has words[i - 1]; at the end the words repeat.
     context: the longest text, in tokens.
-    doubt: above 0, the draft's confidence varies. At each position its best token has
-        probability s, drawn from a Beta distribution with mean alpha (the more doubt,
-        the wider); each further token gets the share s of the remaining mass. The
-        script's token has rank i with the probability of the token of that rank.
+    doubt: if above 0, the draft's confidence varies. At each position, its best token
+        has probability s, drawn from a Beta distribution with mean alpha (the more
+        doubt, the wider); each further token gets the share s of the remaining mass.
+        The script's token has rank i with the probability of the token of that rank.
     fuzzy: the share of its agreement with the target that a fuzzy pass keeps for every
-        further layer that shares an input. In groups of lp layers it agrees with
+        further layer that shares an input. In groups of lp layers, it agrees with
         probability alpha * fuzzy ** (lp - 1).
     by_place: acceptance rates that replace alpha: for the first token that a greedy
         draft writes after text that is not its own, for the second in a row, and so on;
@@ -237,7 +237,7 @@ class Toy(Uncached):
         self.context = context
         self.fuzzy = fuzzy
 
-        # Arrays have one entry per position. The order of draws fixes a seed's values.
+        # Arrays have one entry per position. Keep the order of draws: seeds rely on it.
         random = np.random.default_rng(seed)
         self._script = random.integers(1, vocab, context)
         if words:
@@ -290,7 +290,7 @@ class Toy(Uncached):
         return np.where(is_clear, choice, self._wrong[positions])
 
     def _choose_by_place(self, text: Sequence[int], last: int) -> None:
-        """Chooses its tokens after text[:-last] ... text, by their number in a row."""
+        """Chooses its tokens after text[:-last] ... text, by their places in a row."""
         for position in range(len(text) - last - 1, len(text)):
             place = self._place_after(text, position)
             rate = self._by_place[min(place, len(self._by_place)) - 1]
@@ -301,7 +301,7 @@ class Toy(Uncached):
             self._place[position + 1 :] = 0
 
     def _place_after(self, text: Sequence[int], position: int) -> int:
-        """The number in a row of the token that the toy writes after ``position``."""
+        """The place in a row of the token that the toy writes after ``position``."""
         is_in_row = (
             position > 0
             and self._place[position - 1] > 0
@@ -337,8 +337,8 @@ class Toy(Uncached):
     def chances(self) -> Row:
         """The probabilities [vocab] after the last text, at temperature 1.
 
-        With ``doubt`` they fall geometrically from the best token to the worst;
-        without, the distribution is one-hot.
+        With ``doubt``, they fall geometrically from the best token to the worst;
+        without it, the distribution is one-hot.
         """
         return self._chances_at(len(self.prefix.fed) - 1)
 
@@ -399,17 +399,17 @@ def _check_settings(alpha: float | None, vocab: int, fuzzy: float) -> None:
 
 
 class Random(Uncached):
-    """An unrelated distribution for every text; ``seed`` tells models apart.
+    """Draws an unrelated distribution for every text; ``seed`` distinguishes models.
 
-    A fuzzy pass draws another distribution for every text, number of layers that share
-    an input, and number of exact tokens in the cache.
+    In a fuzzy pass, the distribution also depends on the number of layers that share an
+    input, and on the number of exact tokens in the cache.
 
     own_rows: how many tokens its own vocabulary has; None: ``vocab``. Further tokens
-        have probability 0, and it is fed token 0 in their place. Tokens beyond
+        have probability 0, and the model is fed token 0 in their place. Tokens beyond
         ``vocab`` are cut off.
-    horizon: from this text length on, the next token is always 0, so that an enumerator
-        need not branch on tokens that a method drafts beyond the end of the output.
-        None: no horizon.
+    horizon: once the text has this length, the next token is always 0, so that an
+        enumerator need not branch on tokens that a method drafts beyond the end of the
+        output. None: no horizon.
     """
 
     def __init__(
@@ -485,7 +485,7 @@ class Scripted(Uncached):
 
 
 class ToyTokenizer:
-    """Any text is the toy's one-token prompt; token ids read as t1 t2 ..."""
+    """Encodes any text as the toy's one-token prompt; spells token ids as t1 t2 ..."""
 
     chat_template = None
 

@@ -2,7 +2,7 @@
 
 ``load_network`` has transformers read a checkpoint. transformers fills missing weights
 with random numbers, and ignores weights that the network does not have. Loading one
-folder twice could then give two different models, or a model with half of its layers.
+folder twice could then make two different models, or a model with half of its layers.
 transformers only reports this; here it is an error.
 
 One of several ranks keeps a slice of each weight, or some of the layers. So its network
@@ -15,7 +15,7 @@ part. Then it is filled: the rank's slice of each weight is copied into it::
 
 The values come from a checkpoint's files, where only the needed slices are read, or
 from dilation, which makes one weight at a time. So a process never has more in memory
-than its own part and one whole weight. This module knows no ranks.
+than its own part and one whole weight. This module does not depend on ``ranks``.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def load_network(checkpoint: Checkpoint, **options: Any) -> PreTrainedModel:
 
     options: for transformers' ``from_pretrained``.
 
-    Raises BadValue, with the weights' names, for weights that are missing, have another
-    shape, or are not in the network. One of two tied weights may be missing, and the
-    files may have weights that the architecture is known to ignore.
+    Raises BadValue, naming the weights, if some are missing, have another shape, or are
+    not in the network. One of two tied weights may be missing, and the files may have
+    weights that the architecture is known to ignore.
     """
     for path in checkpoint.weight_files():
         with opened(path):
@@ -126,8 +126,8 @@ class Unfilled(NamedTuple):
     """A network whose weights have no values yet, and the source of these values.
 
     device: where the weights will be.
-    read: yields each weight's name and the whole weight: a tensor, or one in a file
-        that can be read in slices.
+    read: yields each weight's name and the whole weight, as a tensor, or as an entry of
+        a file that can be read in slices.
     """
 
     network: PreTrainedModel
@@ -175,7 +175,9 @@ def empty_network(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedMod
 
 @contextmanager
 def _weights_on_meta() -> Iterator[None]:
-    """Gives new modules weights without values; their buffers have values.
+    """The context in which new modules get weights without values.
+
+    Their buffers have values.
 
     Each weight is made as usual and then dropped, so at most one is in memory.
     accelerate can do this too, but not every machine has it.
@@ -232,7 +234,7 @@ def fill(weights: Unfilled, shares: Mapping[str, Share] | None = None) -> None:
 def _own_share(
     empty: torch.Tensor, whole: Any, share: Share | None, device: torch.device
 ) -> torch.Tensor:
-    """Makes a tensor like ``empty`` from its ``share`` of ``whole``; None: from all."""
+    """Makes a tensor like ``empty`` from a ``share`` of ``whole``; None: from all."""
     own = torch.zeros(empty.shape, dtype=empty.dtype, device=device)
     if share is None:
         own.copy_(whole[:])
@@ -252,10 +254,10 @@ def _open_stored(loading: Loading) -> Unfilled:
             "from"
         )
     network = empty_network(checkpoint.config, loading.torch_dtype)
-    for module in network.modules():  # buffers are not stored, such as rotary rates
+    for module in network.modules():  # buffers, such as rotary rates, are not stored
         for name, buffer in list(module.named_buffers(recurse=False)):
             setattr(module, name, buffer.to(device))
-    wholes = dict(network.named_parameters(remove_duplicate=False))  # it will be cut
+    wholes = dict(network.named_parameters(remove_duplicate=False))  # not yet cut
     return Unfilled(network, device, partial(_read, checkpoint, network, wholes))
 
 
@@ -283,8 +285,9 @@ def _find_stored_names(
 ) -> dict[str, str]:
     """Maps each weight of the network to its name in the checkpoint.
 
-    A checkpoint has one of two tied weights, or both with equal values. Raises BadValue
-    for any other weight that is missing, has another shape, or is not in the network.
+    A checkpoint contains one of two tied weights, or both with equal values. Raises
+    BadValue for any other weight that is missing, has another shape, or is not in the
+    network.
     """
     twins = dict(network.all_tied_weights_keys)
     for tied, source in twins.items():
@@ -340,7 +343,7 @@ def _open_dilated(loading: Loading) -> Unfilled:
     wholes = dict(network.named_parameters())  # the network will be cut
 
     def read() -> Iterator[tuple[str, torch.Tensor]]:
-        """See Unfilled. Each weight overwrites the one before."""
+        """See Unfilled. Each weight overwrites the previous one."""
         largest = max(whole.numel() for whole in wholes.values())
         buffer = torch.empty(largest, dtype=dtype, device=device)
         return dilated_weights(small, config, wholes, device, buffer=buffer)

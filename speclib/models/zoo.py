@@ -63,7 +63,7 @@ def checksums() -> dict[str, str]:
         for line in CHECKSUMS.read_text("utf-8").splitlines():
             checksum, name = line.split(maxsplit=1)
             checksum_of_file[name] = checksum
-    except (OSError, ValueError) as error:  # UnicodeDecodeError is one
+    except (OSError, ValueError) as error:  # UnicodeDecodeError is a ValueError
         raise BadValue(
             f"the checksums of the embedded models, {CHECKSUMS}, cannot be read: "
             f"{error}. Restore the file from the repository"

@@ -2,9 +2,9 @@
 
 Each request has a *seat*: its own world. The method runs there as if it were alone, and
 does not know about the other requests. The seats take turns: each runs until it waits.
-When all of them wait, a *step* is made: each device performs at once everything that
-the seats asked of it, and the step ends with the slowest device. Speculative decoding
-and PEARL with two requests::
+When all of them wait, the batch takes a *step*: each device performs at once everything
+that the seats asked of it, and the step ends with the slowest device. Speculative
+decoding and PEARL with two requests::
 
     step             1             2             3             4
     SD      draft    drafts 0 1                  drafts 0 1
@@ -13,7 +13,7 @@ and PEARL with two requests::
             target   passes 0 1    passes 0 1    passes 0 1    passes 0 1
 
 A seat may be ahead of the others, for example in SSD if its next window is ready. In a
-step one device then serves some seats, and the other device the rest. A seat whose
+step, one device then serves some seats, and the other device the rest. A seat whose
 request ends takes the next one, or stays empty if none is left.
 
 This is not a serving engine: no requests arrive while it runs, and no pass begins
@@ -64,7 +64,7 @@ class Seat(World):
         self.kind = batch.kind
 
     def take_turns(self, turn: Turn) -> None:
-        """Makes the method pause in ``turn`` wherever it waits."""
+        """Makes the method pause ``turn`` whenever it has to wait."""
         self._turn = turn
 
     def asked(self, device: str) -> SeatTask | None:
@@ -77,7 +77,7 @@ class Seat(World):
     def answer(
         self, device: str, outcome: Performed | DeviceFailed, seconds: float
     ) -> None:
-        """Receives the outcome of a step, for which the device took ``seconds``."""
+        """Receives the outcome of a step that took the device ``seconds``."""
         future = self._running[device]
         assert future is not None, "it was asked"
         error = None
@@ -86,7 +86,7 @@ class Seat(World):
         self._finish(future, outcome, future.start + seconds, error)
 
     def first(self, *futures: AnyFuture) -> AnyFuture:
-        """Raises BadValue: in a step everything ends at once."""
+        """Raises BadValue: all operations of a step end together."""
         raise BadValue(
             "this method continues as soon as one of several devices is done, but "
             "requests in lock-step wait for all devices: decode them one at a time"
@@ -112,7 +112,7 @@ class Seat(World):
         return self._batch.drafts_per_target_pass
 
     def _start(self, future: AnyFuture) -> None:
-        """Does nothing: the operation begins with the step."""
+        """Does nothing: the operation begins with the next step."""
 
     def _step(self) -> None:
         assert self._turn is not None, "a method takes turns before it waits"
@@ -199,10 +199,10 @@ class BatchWorld:
 
     @property
     def cost_ratio(self) -> CostRatio:
-        """c of passes that feed one token of every seat."""
+        """c for passes that feed one token of each seat."""
         raise NotImplementedError
 
     @property
     def drafts_per_target_pass(self) -> float:
-        """The number of drafts for all seats that take as long as a target pass."""
+        """How many draft passes over all seats take as long as a target pass."""
         return self.cost_ratio.value

@@ -1,19 +1,19 @@
-"""c = t_target / t_draft, timed by a fixed handful of passes.
+"""c = t_target / t_draft, measured with a small, fixed number of passes.
 
-In a trial all devices work at once, as they do under a parallel method: each target
+In a trial, all devices work at once, as they do under a parallel method: each target
 makes one pass, while the draft makes as many as fit into the same time. A trial's ratio
 is the time of its target pass divided by the time of one draft pass. c is the median of
 the ratios. If the machine slows down for a while, it slows both sides of the same
 trials, and a single disturbed trial does not move the median.
 
-The smallest and largest ratio show how certain c is. Each ratio is equally likely to be
-above or below the true median, so all six are on the same side of it with probability
-2 / 2**6 = 3 %.
+The smallest and largest ratios show how certain c is. Each ratio is equally likely to
+be above or below the true median, so all six are on the same side of it with
+probability 2 / 2**6 = 3 %.
 
 If another program keeps one of the cores busy all the time, the trials cannot detect
 it, since it disturbs all of them in the same way.
 
-This module knows no process and no model.
+This module does not depend on processes or models.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DRAFTED_AT_MOST = 32
 
 
 class Trial(NamedTuple):
-    """Seconds of one target pass, and of one draft pass at the same time."""
+    """How long a target pass and a simultaneous draft pass took, in seconds."""
 
     target: float
     draft: float
@@ -42,9 +42,9 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class CostRatio:
-    """c, and the smallest and largest ratio of its trials.
+    """c, and the smallest and largest ratios of its trials.
 
-    ``trials``: their number; 0 if c is known and was not timed. ``target_seconds``: the
+    ``trials``: their number; 0 if c was given, not measured. ``target_seconds``: the
     median time of a target pass.
     """
 
@@ -56,7 +56,7 @@ class CostRatio:
 
     @classmethod
     def known(cls, c: float) -> CostRatio:
-        """Makes the CostRatio of a clock with given durations."""
+        """Makes the CostRatio for a clock with given durations."""
         return cls(value=c, low=c, high=c)
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class CostRatio:
 
 
 def measure(take_trial: Callable[[int], Trial]) -> CostRatio:
-    """Runs a few trials, and returns their c.
+    """Measures c with a few trials.
 
     The first trial prefills and warms up. The second one shows how many drafts fit into
     a target pass, so that both sides are busy throughout the trials that count.

@@ -1,6 +1,6 @@
 """Named devices, and futures for their operations.
 
-They know neither time nor hardware.
+This module does not depend on a clock or on hardware.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NO_MEMORY = "out of memory|allocate memory|not enough memory"
 
 
 class DeviceLost(SpeclibError):
-    """A device died or hung; its message names the device and the cause.
+    """A device died or hung; the message names the device and the cause.
 
     A method with other devices may continue without it.
     """
@@ -48,8 +48,8 @@ class DeviceFailed(SpeclibError):
     """An operation raised an error; the message names the device and the cause.
 
     The device still works, or is replaced for the next request. The error ends the
-    method even if it waits for something else: repeating the operation would raise it
-    again.
+    method even if the method is waiting for other operations: repeating this one would
+    raise it again.
     """
 
 
@@ -63,7 +63,7 @@ class Future(Generic[Value]):
     Once ``done``, it has a ``value``, or the ``error`` that prevented one. Times are
     seconds since the request began: ``start``, when the device began it; ``sent`` and
     ``received``, when the question left and the answer arrived (None on a clock where
-    messages take no time). ``cancelled``: it is no longer wanted.
+    messages take no time). ``cancelled``: no longer wanted.
     """
 
     __slots__ = (
@@ -119,13 +119,13 @@ def failed(device: str, operation: Operation, cause: str) -> DeviceFailed:
 
 
 def failed_by(device: str, operation: Operation, raised: Exception) -> DeviceFailed:
-    """As ``failed``, for an error ``raised`` in this process; keeps its traceback."""
+    """Like ``failed``, for an error ``raised`` in this process; keeps its traceback."""
     error = failed(device, operation, cause_of(raised))
     error.__cause__ = raised
     return error
 
 
-# No paper uses more targets, and each is another copy of the model.
+# No paper uses more targets, and each of them is another copy of the model.
 MOST_TARGETS = 1000
 Servers: TypeAlias = Annotated[int, Whole(least=1, most=MOST_TARGETS)]
 
@@ -134,7 +134,7 @@ def device_names(targets: int = 1) -> tuple[str, ...]:
     """The names of one draft and ``targets`` targets: draft, target, target-2, ..."""
     if not Whole(least=1, most=MOST_TARGETS).allows(targets):
         raise BadValue(
-            f"servers is {targets!r}: give 1 target server or more, at most "
+            f"servers is {targets!r}: give at least 1 target server, and at most "
             f"{MOST_TARGETS:,}"
         )
     further = [f"target-{number}" for number in range(2, targets + 1)]
@@ -197,10 +197,10 @@ class Device:
         index: int = 0,
         confidence: float | None = None,
     ) -> Future[tuple[Drafted, ...]]:
-        """Future of ``n`` Drafted tokens after ``text`` (see ``Propose``).
+        """A future of ``n`` Drafted tokens after ``text`` (see ``Propose``).
 
-        There are fewer if the text or the context ends first, or if ``confidence``
-        stops them.
+        There are fewer if the text or the context ends first, or if the draft's
+        probability of a token is lower than ``confidence``.
         """
         mask = self.world.mask
         useful = self._useful(n, len(text))
@@ -215,7 +215,7 @@ class Device:
         candidates: int,
         likeliest_count: int = 0,
     ) -> Future[Phrase]:
-        """Future of 1 to ``n`` Drafted tokens after ``text``, from one pass.
+        """A future of 1 to ``n`` Drafted tokens after ``text``, from one pass.
 
         ``tokens`` and ``parents`` describe a tree after ``text``. See ``DraftPhrase``
         for the other arguments.
@@ -229,10 +229,10 @@ class Device:
     def draft_sequences(
         self, text: Sequence[int], budget: int, k: int | None = None, most: int = 8
     ) -> Future[tuple[tuple[Drafted, ...], ...]]:
-        """Future of k sequences of Drafted tokens after ``text`` (see
+        """A future of k sequences of Drafted tokens after ``text`` (see
         ``DraftSequences``).
 
-        ``budget``: their total tokens; fewer if the text or the context ends first.
+        ``budget``: their tokens in total; fewer if the text or the context ends first.
         """
         useful = self._useful(budget, len(text))
         return self.ask(DraftSequences(as_text(text), useful, k, most))
@@ -246,14 +246,14 @@ class Device:
         factor: float = 1.0,
         likeliest: int = 0,
     ) -> Future[Branches]:
-        """Future of ``n`` Drafted tokens for each likely outcome of a test (see
+        """A future of ``n`` Drafted tokens for each likely outcome of a test (see
         ``Fork``).
 
         ``text`` ends with the drafted tokens that are under test. There are fewer new
-        ones if the text or the context ends first.
+        drafts if the text or the context ends first.
         """
         window = len(fan) - 1
-        shortest = len(text) - window + 1  # text that ends with a guess
+        shortest = len(text) - window + 1  # the shortest text that ends with a guess
         operation = Fork(
             as_text(text),
             self._useful(n, shortest),
@@ -274,7 +274,7 @@ class Device:
         lp: int | None = None,
         calibrate: bool = True,
     ) -> Future[CandidateTree]:
-        """Future of a tree of Drafted tokens after ``text`` (see ``DraftTree``).
+        """A future of a tree of Drafted tokens after ``text`` (see ``DraftTree``).
 
         It has fewer levels if the text, the context or the ``budget`` ends first.
         """
@@ -290,7 +290,7 @@ class Device:
         budget: int,
         features: Features | None = None,
     ) -> Future[CandidateTree]:
-        """Future of the ``budget`` likeliest nodes after ``text`` (see
+        """A future of the ``budget`` likeliest nodes after ``text`` (see
         ``DraftDynamicTree``).
 
         It has fewer levels if the text or the context ends first.
@@ -300,7 +300,7 @@ class Device:
         return self.ask(operation)
 
     def score(self, text: Sequence[int], last: int = 0) -> Future[Rows]:
-        """Future of rows [last + 1, V]: p after text[:-last] ... p after text."""
+        """A future of rows [last + 1, V]: p after text[:-last] ... p after text."""
         return self.ask(Score(as_text(text), last))
 
     def score_tree(
@@ -311,7 +311,7 @@ class Device:
         likeliest_count: int = 0,
         tested: bool = False,
     ) -> Future[Rows]:
-        """Future of rows [len(tokens) + 1, V]: p after ``text``, then after each node.
+        """A future of rows [len(tokens) + 1, V]: p after ``text``, and after each node.
 
         ``tokens`` and ``parents`` describe a tree after ``text``. See ``ScoreTree`` for
         ``likeliest_count`` and ``tested``.

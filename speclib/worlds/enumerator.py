@@ -1,7 +1,7 @@
 """The exact enumerator: a method's output distribution, with no sampling error.
 
-Every coin of a run is not a number but an interval of [0, 1). Each ``choose`` narrows
-it to the part that leads to the chosen outcome:
+In a run, each coin is not a number but an interval within [0, 1). Each ``choose``
+narrows it to the part that leads to the chosen outcome:
 
     coin (position 3, "accept")   [0 ─────────────────────────────── 1)
     choose from (0.7, 0.3)        [0 ──── accepted ──── 0.7 ─ else ─ 1)
@@ -29,10 +29,10 @@ from speclib.errors import SpeclibError
 
 from .virtual import Virtual
 
-SLIVER = 1e-15  # an interval this short is rounding, not an outcome
-ROUNDING = 1e-9  # how far from 1 the probabilities of all runs may sum
+SLIVER = 1e-15  # an interval this short is a rounding error, not an outcome
+ROUNDING = 1e-9  # how far the sum of all runs' probabilities may be from 1
 
-Key = tuple[int, str, int]  # of a coin: position, role, index
+Key = tuple[int, str, int]  # a coin's position, role and index
 Distribution = dict[Tokens, float]  # output -> probability
 
 
@@ -60,9 +60,9 @@ class NotRepeatable(SpeclibError):
 class Intervals:
     """Coins as intervals, for one run of a method.
 
-    ``path``: which outcome to take at each choice that has several; 0 after its end.
-    ``taken`` and ``open`` record the run: the outcome taken at each of these choices,
-    and how many there were.
+    ``path``: which outcome to take at each choice that has several; after the end of
+    the path, outcome 0. ``taken`` and ``open`` record the run: the outcome taken at
+    each of these choices, and how many outcomes it had.
     """
 
     def __init__(self, path: list[int]):
@@ -90,7 +90,7 @@ class Intervals:
         choice = self.path[depth] if depth < len(self.path) else 0
         if choice >= options:
             raise NotRepeatable(
-                f"choice {depth + 1} of this run has {options} outcomes, and had more "
+                f"choice {depth + 1} of this run has {options} outcomes, but had more "
                 f"before: {ADVICE}"
             )
         self.taken.append(choice)
@@ -114,7 +114,7 @@ class Intervals:
 
 
 def _possible_outcomes(dist: Row, held: Interval) -> list[tuple[int, Interval]]:
-    """Each token that a coin in ``held`` can choose, and the part that leads to it."""
+    """Each token that a coin in ``held`` can choose, and the part that chooses it."""
     edges = np.cumsum(dist, dtype=np.float64).tolist()
     whole = edges[-1]
     outcomes = []
@@ -141,9 +141,9 @@ def outcomes(
 ) -> Distribution:
     """Computes the exact distribution of ``method``'s output of ``tokens`` tokens.
 
-    ``models``: device name -> model with a small vocabulary. ``c``: the target's
-    seconds over the draft's. ``eos``: see ``World.begin``. ``settings`` go to the
-    method. Raises NotRepeatable if the method behaves differently from run to run.
+    ``models``: device name -> model with a small vocabulary. ``c``: the target's time
+    per pass divided by the draft's. ``eos``: see ``World.begin``. ``settings`` go to
+    the method. Raises NotRepeatable if the method behaves differently from run to run.
     """
     world = Virtual(models, Latency.ratio(c))
     end_tokens = end_token_set(eos)
@@ -204,7 +204,7 @@ def truth(
 
 
 def distance(a: Distribution, b: Distribution) -> float:
-    """The largest difference in probability of any output."""
+    """The largest difference in the probability of any output."""
     differences = []
     for output in a.keys() | b.keys():
         differences.append(abs(a.get(output, 0.0) - b.get(output, 0.0)))
@@ -214,7 +214,7 @@ def distance(a: Distribution, b: Distribution) -> float:
 def total_variation(a: Distribution, b: Distribution) -> float:
     """Half the sum of all differences in probability: 0 if equal, 1 if disjoint.
 
-    This is the largest difference in probability of any set of outputs.
+    This is the largest difference in the probability of any set of outputs.
     """
     differences = 0.0
     for output in a.keys() | b.keys():

@@ -1,8 +1,8 @@
-"""Makes the fork server end with its parent, and leave no file. Runs only there.
+"""Makes the fork server end when its parent does, and leave no file behind.
 
-Importing torch takes seconds. During that time the server would not detect that the
-process that started it has ended. If that process was killed, the socket would remain.
-This module knows no worker.
+Only the fork server runs this code. Importing torch takes seconds. During that time,
+the server would not detect that the process that started it has ended. If that process
+was killed, the socket would remain.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def address() -> str | None:
 
 
 def watch(parent: int) -> None:
-    """Checks whether the parent has ended, until the server does that itself.
+    """Checks whether the parent has ended, until the server checks that itself.
 
     The last check may come after the server has begun to listen.
     """
 
     def look(*_: object) -> None:
         if os.getppid() != parent:
-            clean()  # the server may already listen; it would end without this
+            clean()  # if the server already listens, it would also end by itself
         signal.setitimer(signal.ITIMER_REAL, 0.0 if address() else EVERY)
 
     signal.signal(signal.SIGALRM, look)
@@ -43,7 +43,7 @@ def watch(parent: int) -> None:
 def clean() -> None:
     """Removes the socket and its folder, since no process can use them any more.
 
-    Then it exits at once: torch has nothing to clean up.
+    Then exits at once: torch has nothing to clean up.
     """
     socket = address()
     if socket is not None:
@@ -54,7 +54,7 @@ def clean() -> None:
 
 
 if any("multiprocessing.forkserver" in word for word in sys.orig_argv):
-    # The process that started this server: it may have ended, and the server's parent
-    # may then be another one.
+    # PARENT is the process that started this server. If it has ended already, the
+    # server's parent may be another one.
     watch(int(os.environ.pop(PARENT, os.getppid())))
     atexit.register(clean)

@@ -5,7 +5,7 @@ operation. So a second request is refused before it changes anything: from a cal
 the first, from another thread, from a forked child (which shares the workers' pipes
 with its parent), and after ``close``.
 
-This module knows no world, no method and no device.
+This module imports no world, method or device.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ class Owner:
             raise WorldNotFree("this world was closed: open it again")
 
     def take(self) -> None:
-        """Begins a request. Raises WorldNotFree like ``check``, or if one is running.
+        """Begins a request.
 
-        A thread that begins again has dropped its last request.
+        Raises WorldNotFree as ``check`` does, or if a request is running. A thread that
+        begins another request has abandoned its last one.
         """
         self.check()
         thread = threading.current_thread()

@@ -4,17 +4,17 @@ A worker is a device: it builds a model and performs operations until its pipe c
 Any other function that answers messages can run in a worker, too.
 
 Messages are small: only the new part of a text is sent (see ``core.text``), and only
-the tokens of one-hot rows. Other distributions are left where the controller finds
-them; on one machine that is shared memory. Timestamps come from the system-wide
+the tokens of one-hot rows. Other distributions are left where the controller can find
+them: on a single machine, in shared memory. Timestamps come from the system-wide
 monotonic clock, so the controller can put them on one axis. An emulated device computes
 its tokens with a cheap model, and then waits until the operation's latency is over.
 
 ``STOP`` means that the current operation is no longer wanted. A device checks for it
-between tokens, between layers and while it waits. It is sent before the operation's
+between tokens, between layers and while it waits. STOP is sent before the operation's
 answer is read, so it precedes the next operation in the pipe. If it arrives too late to
 stop anything, it is skipped.
 
-This module knows no method.
+This module does not depend on any method.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ STOP = None
 class Clock:
     """The machine's monotonic clock, which all its processes share.
 
-    A worker takes it as an argument, so that a test can stop it.
+    A worker takes it as an argument, so that a test can replace it.
     """
 
     def now(self) -> float:
@@ -116,8 +116,8 @@ class Question(NamedTuple):
 class Reply(NamedTuple):
     """The result of an operation.
 
-    ``start``, ``end``: by the worker's clock. ``performed``: its output contains the
-    rows, or a message that replaces them; no rows if the operation ``was_stopped``.
+    ``start``, ``end``: times on the worker's clock. ``performed``: its output contains
+    the rows, or a message that replaces them; no rows if the operation ``was_stopped``.
     ``overrun``: on an emulated device, computing took longer than the latency.
     """
 
@@ -129,7 +129,7 @@ class Reply(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """The cause of an error, as text: a library's exceptions may not be picklable.
+    """The cause of an error, as text: some libraries' exceptions cannot be pickled.
 
     ``has_lost_rank``: another process of the same device has ended or hangs.
     """
@@ -142,20 +142,20 @@ class Failure(NamedTuple):
         """Whether the process can no longer be used.
 
         After one of CUDA's own errors, for example an illegal access, every further
-        CUDA call in that process fails. Running out of memory does it no harm.
+        CUDA call in that process fails. Running out of memory has no such effect.
         """
         lacks_memory = re.search(NO_MEMORY, self.cause)
         return "CUDA error" in self.cause and not lacks_memory
 
 
-# Leaves an operation's rows where the controller finds them, and returns what the reply
-# contains in their place. If the reply is to contain the rows, it returns them.
+# Leaves an operation's rows where the controller can find them, and returns what the
+# reply contains instead. If the reply itself is to contain the rows, returns the rows.
 LeaveRows: TypeAlias = Callable[[Rows], Any]
 
 
 # -- the process -----------------------------------------------------------------------
 def serve(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
-    """Runs as the main function of a worker process; see ``answer_messages``."""
+    """The main function of a worker process; see ``answer_messages``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Jupyter interrupts the whole group
     end_with_parent()
     answer_messages(pipe, start, *args)
@@ -164,9 +164,9 @@ def serve(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
 def answer_messages(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
     """Answers the messages from ``pipe`` until the other end closes.
 
-    ``start(*args)`` returns the function that answers (message, pipe). Sends None when
-    ready, and then one answer for each message that is not STOP. If either function
-    raises an error, the answer is a Failure.
+    ``start(*args)`` returns the function that answers (message, pipe). Once it has
+    returned, None is sent, and then one answer for each message except STOP. If either
+    function raises an error, the answer is a Failure.
     """
     try:
         answer = attempt(start, *args)
@@ -226,9 +226,9 @@ def device(
 ) -> Any:
     """Builds the model of a device; returns a callable that answers (question, pipe).
 
-    ``locks``: for the stages that draft and target share. ``rank``: if a device has
-    several processes, the first performs the operations and tells the others what to
-    do; they answer only to it.
+    ``locks``: for the stages that draft and target share. ``rank``: the rank of this
+    process, if the device has several. The first performs the operations and tells the
+    others what to do; they answer only to it.
     """
     opened = open_pair(pair)
     places = opened.place.of(spec.role, spec.index)
@@ -322,10 +322,10 @@ class Performer:
         return Reply(start, end, to_send, stopping.has_come, is_overrun)
 
     def _spend(self, steps: Sequence[Step], start: float, stopping: Stopping) -> float:
-        """Waits as long as the ``steps`` last, beginning at ``start``.
+        """Waits until the ``steps`` are over, the first of which begins at ``start``.
 
         If another process is computing on a step's stage, the step begins when that
-        process leaves it. Returns the seconds spent on steps until the end or STOP.
+        process is done. Returns the seconds spent on steps until the end or STOP.
         """
         spent = 0.0
         begins = start
@@ -386,7 +386,7 @@ def rows_in_reply(rows: Rows) -> Rows:
 def _rows_to_send(
     output: Output, operation: Operation, run: DecodingRun, leave_rows: LeaveRows
 ) -> Any:
-    """Converts the rows to the form in which the reply contains them."""
+    """Converts the rows to the form in which the reply carries them."""
     if operation.gives_distributions and run.sampler.greedy:
         return Certain(tuple(output.rows.argmax(-1).tolist()))
     return leave_rows(output.rows)
@@ -401,9 +401,10 @@ def leave_in_memory(shared: Any, rows: Rows) -> Array | Rows:
 
 
 def pin(places: Sequence[str], threads: int) -> None:
-    """Binds this process to its ``core:N`` places, counted among the cores it may use.
+    """Binds this process to its ``core:N`` places.
 
-    ``threads``: how many threads torch may use, if it is loaded.
+    ``N`` counts only the cores that the process may use. ``threads``: how many threads
+    torch may use, if it is loaded.
     """
     cores = [int(p.removeprefix("core:")) for p in places if p.startswith("core:")]
     if cores and hasattr(os, "sched_setaffinity"):  # not on macOS

@@ -1,8 +1,8 @@
-"""Requests in lock-step on real devices of this machine, on the wall-clock.
+"""Requests in lock-step on real devices of this machine, in wall-clock time.
 
-Draft and target have one worker process each, with one copy of the weights. In a step
+Draft and target have one worker process each, with one copy of the weights. In a step,
 each worker performs one operation, ``Together``: everything that the seats ask of it.
-Messages, clocks and faults are the same as in ``Processes``.
+Messages, clocks and faults work as in ``Processes``.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class ProcessBatch(BatchWorld):
     """``seats`` requests of ``pair`` at a time, in two worker processes.
 
     ``length``: the longest text of a seat, in tokens; its keys and values must fit into
-    memory, for every seat. ``emulate``: a latency to emulate: undilated models compute
-    the tokens, and every step takes the time that the latency specifies. ``timeout``:
-    seconds that a step may take.
+    memory, for every seat. ``emulate``: a latency to emulate, if any. Undilated models
+    then compute the tokens, and every step takes the time that the latency specifies.
+    ``timeout``: the most seconds that a step may take.
 
     devices: the world that performs the steps; see Processes for its errors.
 
@@ -135,7 +135,7 @@ class ProcessBatch(BatchWorld):
 
     @property
     def cost_ratio(self) -> CostRatio:
-        """c of passes that feed one token of every seat."""
+        """c for passes that feed one token of each seat."""
         if self.emulate is not None:
             return CostRatio.known(self.emulate.c_of_batch(len(self.seats)))
         return self.devices.cost_ratio

@@ -1,7 +1,7 @@
-"""Real devices on the wall-clock, over any kind of message passing.
+"""Real devices in wall-clock time, with any kind of message passing.
 
-The models are real, or emulated: then cheap models compute the tokens, and every
-operation takes the time that a latency file specifies.
+The models are real or emulated. If they are emulated, cheap models compute the tokens,
+and every operation takes the time that a latency file specifies.
 
 Workers start once and serve many requests. Each holds at most one operation; the rest
 of the queue stays in this process. Messages are small: they contain only the part of a
@@ -49,7 +49,7 @@ from .owner import Owner
 from .performer import Certain, Failure, Question, Reply
 from .world import World
 
-TEXT_LENGTH = 16  # tokens of the text on which c is timed
+TEXT_LENGTH = 16  # the length of the text on which c is measured, in tokens
 PATIENCE = 0.5  # seconds that dismissed workers have to end by themselves
 
 
@@ -63,7 +63,7 @@ class AnyWorker(Protocol):
 
     @property
     def signs(self) -> list[Any]:
-        """Objects that are ready when it answers, or when one of its processes ends."""
+        """Objects that become ready when it answers, or one of its processes ends."""
         ...
 
     def ask(self, question: Question) -> None:
@@ -92,7 +92,7 @@ class AnyWorker(Protocol):
         ...
 
     def stop(self, patience: float) -> None:
-        """Ends it, by force after ``patience`` seconds."""
+        """Ends it, by force if that takes more than ``patience`` seconds."""
         ...
 
 
@@ -105,12 +105,12 @@ class RealDevices(World, Generic[W]):
     ``cancel``: see World. With "immediate", a stopped operation still finishes its
     layer, and on a GPU every kernel that was launched. ``timeout``: seconds that an
     operation may take before its device counts as hung; ``start_timeout``: the same for
-    building a model. ``emulate``: a latency to emulate: undilated models compute the
-    tokens, and every operation takes the time that the latency specifies.
+    building a model. ``emulate``: a latency to emulate, if any. Undilated models then
+    compute the tokens, and every operation takes the time that the latency specifies.
 
     Raises DeviceLost naming the device and the cause. A lost worker is replaced when
-    the next request begins, and so is a worker if an interrupt cut a message to it. Use
-    it as a context manager, or ``close()`` it.
+    the next request begins, and so is a worker if an interrupt cut off a message to it.
+    Use the world as a context manager, or ``close()`` it.
 
     A subclass is one way to reach workers. It provides ``_prepare``, ``_start_worker``,
     ``_wait`` and, if replies do not contain the rows, ``_find_rows``.
@@ -131,8 +131,8 @@ class RealDevices(World, Generic[W]):
         start_timeout: Patience = 300.0,
     ):
         check_dtype(dtype)
-        # A pair with two vocabularies, or a model that no method runs, fails here and
-        # not in a worker.
+        # A pair with two vocabularies, or a model that no method can run, fails here
+        # and not in a worker.
         super().__init__(device_names(servers), cancel, open_pair(pair))
         self.pair = self.opened.pair
         self.kind = "measured" if emulate is None else "emulated"
@@ -143,8 +143,8 @@ class RealDevices(World, Generic[W]):
         self._prepare()
 
         self._workers: dict[str, W] = {}
-        self._senders: dict[str, TextSender] = {}  # what each worker has of the text
-        # What each worker was sent and has not answered.
+        self._senders: dict[str, TextSender] = {}  # what text each worker has
+        # The operation that each worker was sent and has not answered yet.
         self._asked: dict[str, AnyFuture] = {}
         # Why a device has no worker until the next request.
         self._broken: dict[str, DeviceFailed] = {}
@@ -233,7 +233,7 @@ class RealDevices(World, Generic[W]):
     def _drain(self) -> None:
         """Makes every device idle.
 
-        Ends a worker if an interrupt left open what it was asked to do.
+        If an interrupt left it unclear what a worker was asked to do, ends that worker.
         """
         for name, future in self._running.items():
             if future is not self._asked.get(name):
@@ -251,8 +251,8 @@ class RealDevices(World, Generic[W]):
     def _ask(self, future: AnyFuture) -> None:
         """Sends a worker an operation, and the part of the text that it lacks.
 
-        If an interrupt cuts this short, the future is missing in ``_asked``. The next
-        request then ends the worker, so it does not matter what it has of the text.
+        If an interrupt cuts this short, the future is missing from ``_asked``. The next
+        request then ends the worker, so it does not matter which text the worker has.
         """
         sender = self._senders[future.device]
         operation = replace(future.op, text=())
@@ -262,12 +262,12 @@ class RealDevices(World, Generic[W]):
         sender.note_sent(future.op.text, text)
 
     def _abort(self, future: AnyFuture) -> None:
-        """Interrupts its worker, which checks for that between layers, then answers."""
+        """Interrupts its worker, which notices between two layers, and then answers."""
         if future.device in self._workers:
             self._workers[future.device].interrupt()
 
     def _step(self) -> None:
-        """Waits for the next reply of any busy device, and handles it."""
+        """Waits for the next reply from any busy device, and handles it."""
         busy = [future for future in self._running.values() if future is not None]
         for future in busy:
             if future.device not in self._workers:
@@ -295,7 +295,7 @@ class RealDevices(World, Generic[W]):
     def _wait_for_one(self, busy: list[AnyFuture], patience: float) -> AnyFuture | None:
         """Waits for a worker to answer or end; returns its future, or None if none did.
 
-        ``patience``: seconds.
+        ``patience``: the most seconds to wait.
         """
         future_of_sign = {}
         for future in busy:
@@ -314,7 +314,8 @@ class RealDevices(World, Generic[W]):
         oldest = _oldest(busy)
         worker = self._workers.pop(oldest.device)
         worker.stop(0.0)
-        rank = " of rank 0" if worker.has_followers else ""  # which reports the others
+        # Rank 0 itself reports any other rank that hangs.
+        rank = " from rank 0" if worker.has_followers else ""
         error = DeviceLost(
             f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer"
             f"{rank} in {self.timeout:g} s; it was stopped. If the hardware is slow, "
@@ -344,7 +345,7 @@ class RealDevices(World, Generic[W]):
         self._lose(future, error)
 
     def _handle_reply(self, future: AnyFuture, reply: Reply) -> None:
-        """Handles the reply of an operation that ended or was stopped."""
+        """Handles the reply for an operation that ended or was stopped."""
         error = Cancelled("cancelled") if reply.was_stopped else None
         performed = self.with_rows(reply.performed, future.device)
         future.received = self.now
@@ -377,7 +378,7 @@ class RealDevices(World, Generic[W]):
     # -- latencies ---------------------------------------------------------------------
     @cached_property
     def cost_ratio(self) -> CostRatio:
-        """c of the emulated latency, or else measured with a handful of passes.
+        """c of the emulated latency, or else measured with a few passes.
 
         The passes are made once, before the first request that needs c, and also warm
         up the workers.
@@ -409,13 +410,16 @@ class RealDevices(World, Generic[W]):
         return Trial(target=median(seconds.values()), draft=draft / drafted)
 
     def _as_timed(self, operation: Operation) -> Operation:
-        """Puts an operation that is timed for c into the form that requests submit."""
+        """Puts an operation that is timed for c into the form that requests use."""
         return operation
 
     def compute_at_once(
         self, operations: Mapping[str, Operation]
     ) -> dict[str, tuple[Any, float]]:
-        """Makes devices compute at the same time; returns their results and seconds."""
+        """Makes devices compute at the same time.
+
+        Returns each device's result, and how long it took, in seconds.
+        """
         earlier = len(self._events)
         futures = {name: self.submit(name, op) for name, op in operations.items()}
         self.all(*futures.values())

@@ -40,8 +40,8 @@ class StageLocks:
     def enter(self, stage: int, stopped: Callable[[float], bool]) -> bool:
         """Waits until this process has the stage; False if it was ``stopped``.
 
-        ``stopped(seconds)`` waits at most that long to learn whether the operation is
-        no longer wanted.
+        ``stopped(seconds)`` waits at most that long, and returns whether the operation
+        is no longer wanted.
         """
         computing, next_in_line = 2 * stage, 2 * stage + 1
         for byte in (next_in_line, computing):

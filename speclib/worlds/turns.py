@@ -3,7 +3,7 @@
 So plain functions that wait can alternate in a fixed order: the caller resumes one, and
 it runs until it pauses or ends.
 
-This module knows no world and no method.
+This module does not depend on worlds or methods.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ class Turn:
         except RuntimeError as error:
             raise SpeclibError(
                 "several requests at a time take turns in threads, but this Python "
-                f"cannot start one ({error}): leave out batch"
+                f"cannot start a thread ({error}): leave out batch"
             ) from error
 
     def resume(self) -> None:
-        """Runs it until it pauses or ends; raises what it raises."""
+        """Runs the function until it pauses or ends; raises any error of its own."""
         self._may_run.release()
         self._has_stopped.acquire()
         if self._error is not None:
             raise self._error
 
     def pause(self) -> None:
-        """Called by the function itself: waits until it is resumed."""
+        """Called by the function itself; waits until the function is resumed."""
         self._has_stopped.release()
         self._may_run.acquire()
         if self._is_given_up:
             raise GivenUp
 
     def give_up(self) -> None:
-        """Ends it where it has paused, unless it has ended already."""
+        """Ends the function where it has paused, unless it has ended already."""
         self._is_given_up = True
         if not self.is_over:
             self.resume()

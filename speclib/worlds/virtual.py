@@ -1,9 +1,10 @@
 """The virtual clock: a method's real code, with durations from a latency file.
 
-The clock is a heap of (time, sequence number). Equal times are the norm, so ties are
-handled in the order in which they started. A method that must not depend on that order
-waits with ``earliest``, which covers a whole moment. Adding the same seconds in another
-order changes the rounding, so times that differ only by rounding are the same moment.
+The clock is a heap of (time, sequence number). Equal times are the norm; ties are
+handled in the order of scheduling. A method that must not depend on that order waits
+with ``earliest``, which returns everything that ends at one moment. Adding the same
+seconds in another order changes the rounding, so times that differ only by rounding
+count as the same moment.
 
 Models compute their tokens at once; only the durations are simulated. They include
 prefill and catching up, since ``Prefix`` counts fed tokens here as in every world. If
@@ -31,7 +32,7 @@ from .cost_ratio import CostRatio
 from .devices import AnyFuture, Cancelled, failed_by
 from .world import World
 
-SAME_MOMENT = 1e-9  # relative to the time since the start; rounding is less
+SAME_MOMENT = 1e-9  # relative to the time since the start; rounding errors are smaller
 
 
 class Scheduled(NamedTuple):
@@ -48,9 +49,9 @@ class Progress:
     """The progress of an operation.
 
     ``steps``: those that have not ended. ``done``, ``error``: the result at the end.
-    ``spent``: seconds of the steps that have ended. ``since``: when the first of
-    ``steps`` began; None while it waits for its stage. ``end``: when the device
-    finished the operation.
+    ``spent``: how long the steps that have ended took, in seconds. ``since``: when the
+    first of ``steps`` began; None while it waits for its stage. ``end``: when the
+    device finished the operation.
     """
 
     steps: deque[Step]
@@ -136,7 +137,7 @@ class Virtual(World):
         return self.latency.drafts_per_target_pass()
 
     def _make_ready(self) -> None:
-        """Drops operations that an interrupt left unfinished: none is computing."""
+        """Drops operations that an interrupt left unfinished: nothing computes them."""
         for name in self.devices:
             self._running[name] = None
             self._queue[name].clear()
@@ -168,7 +169,7 @@ class Virtual(World):
         done: Performed,
         error: Exception | None = None,
     ) -> None:
-        """Schedules an operation with these steps, and then ``done`` or ``error``."""
+        """Schedules an operation's ``steps``, and its result: ``done`` or ``error``."""
         self._progress[future] = Progress(deque(steps), done, error)
         if self._message_seconds[future.device]:
             future.sent = self._now
@@ -217,7 +218,7 @@ class Virtual(World):
     def _step(self) -> None:
         time, _, future, callback = heappop(self._heap)
         if self._running[future.device] is not future:
-            return  # it was aborted, and its device does something else
+            return  # it was aborted, and its device is doing something else
         self._now = time
         callback(future)
 

@@ -35,7 +35,7 @@ class VirtualBatch(BatchWorld):
     def give_models(self, seat: Seat, models: Mapping[str, Model]) -> None:
         """Sets the models that compute a seat's next request, by device name.
 
-        On a real machine all seats share the weights, and each has its own cache.
+        On a real machine, all seats share the weights, and each has its own cache.
         """
         self._models[seat.number] = models
         seat.context = min(model.context for model in models.values())

@@ -3,9 +3,9 @@
 Workers come from a fork server with the heavy imports preloaded, answer messages
 through a pipe, and end when this process does. One that dies or hangs is detected.
 
-This works from a script (without a ``__main__`` guard), a notebook kernel and
-papermill. This module knows no operation and no world: ``performer`` contains the code
-that runs in a worker.
+Workers can be started from a script (without a ``__main__`` guard), a notebook kernel
+and papermill. This module does not depend on operations or worlds: ``performer``
+contains the code that runs in a worker.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PRELOADED = [
     "speclib.data.pairs",
     "speclib.models.toy",
 ]
-PRELOADED_FOR_REAL_MODELS = [  # otherwise every worker imports them, 3 s
+PRELOADED_FOR_REAL_MODELS = [  # otherwise every worker imports them: 3 s each
     "speclib.models.hf",
     "speclib.models.dilate",
     "transformers.models.llama.modeling_llama",
@@ -60,8 +60,8 @@ class Worker:
     """A running process that answers messages about ``pair`` (see ``performer.serve``).
 
     ``start(pair, *args)`` runs in it and returns the function that answers. With
-    several ``ranks``, further processes answer to this one. All wait for each other for
-    at most ``patience`` seconds, and each is started with its Rank:
+    several ``ranks``, further processes answer to this one. They wait at most
+    ``patience`` seconds for each other, and each is started with its Rank:
 
         controller ── pipe ── rank 0 ──┬── pipe ── rank 1
                                        └── pipe ── rank 2
@@ -193,16 +193,16 @@ class Worker:
 
     @property
     def signs(self) -> list[Any]:
-        """Objects that are ready when it answers, or when one of its processes ends."""
+        """Objects that become ready when it answers, or one of its processes ends."""
         return [self.pipe, *(process.sentinel for process in self.processes)]
 
 
 def refuse_daemon() -> None:
-    """Raises SpeclibError in a process that may not start others."""
+    """Raises SpeclibError in a process that is not allowed to start others."""
     if multiprocessing.current_process().daemon:
         raise SpeclibError(
             f"{multiprocessing.current_process().name} is a daemonic process, as in "
-            "multiprocessing.Pool, and may not start worker processes: use "
+            "multiprocessing.Pool, and cannot start worker processes: use "
             "concurrent.futures.ProcessPoolExecutor, or world='virtual'"
         )
 
@@ -210,7 +210,7 @@ def refuse_daemon() -> None:
 def forget_workers() -> None:
     """Makes a forked child forget the workers and the fork server of its parent.
 
-    On exit the child would kill everything that multiprocessing has started, and it
+    On exit, the child would kill everything that multiprocessing has started, and it
     cannot get workers from a server that is not its own child.
     """
     started = getattr(multiprocessing.process, "_children")  # noqa: B009  (no type)
@@ -256,8 +256,8 @@ def serving(heavy: bool = False) -> None:
 def no_main() -> Iterator[None]:
     """Hides the user's script while a worker starts, so that it does not run there.
 
-    One thread at a time: a second thread would mistake the first one's empty module for
-    the script.
+    Only one thread may do so at a time: a second thread would mistake the first one's
+    empty module for the script.
     """
     with STARTING:
         script = sys.modules["__main__"]

@@ -10,15 +10,16 @@ code, and knows neither time nor hardware. A world runs it:
     submit    queues an operation on a device and returns a Future
     all       waits for all the given futures and returns their results in order
     first     waits until one of the given futures is done and returns it
-    earliest  waits likewise, and returns every future that has ended by then
+    earliest  waits as ``first`` does, and returns every future that is done by then
     cancel    marks results as no longer wanted. The cancel policy decides when a
-              busy device is free again: "immediate" at once, "after-op" when its
-              operation ends
-    errors    an operation that raises ends the method at its next wait, with a
-              DeviceFailed. A method need only handle the loss of a device
+              busy device is free again: at once ("immediate"), or when its operation
+              ends ("after-op")
+    errors    if an operation raises an error, the method's next wait raises
+              DeviceFailed and so ends the method. The only failure that a method need
+              handle is the loss of a device
     commit    is the only way to emit tokens. It cuts at an end token and at the limit
-              exactly as plain decoding would, and stamps the time; ``going`` then ends
-              the method's loop
+              exactly as plain decoding would, and records the time. When the text is
+              complete, it sets ``going`` to False, which ends the method's loop
 
 This file contains everything that must not differ between clocks. A subclass (Virtual,
 RealDevices) is a clock. It provides ``now``, ``cost_ratio``, ``vocab``, ``_start``
@@ -64,7 +65,7 @@ class World:
     """The world that a method runs in; see the top of this file.
 
     ``names``: the devices' names. ``cancel``: the cancel policy. ``opened``: the
-    OpenPair that the devices compute (``models.open_pair``), if any. It is untyped
+    OpenPair whose models the devices run (``models.open_pair``), if any. It is untyped
     here, because toys on a simulated clock need none of its code. ``context``: the
     longest text, in tokens, that every model accepts. ``mask``: the mask token of a
     draft that writes all its tokens in one pass (see ``Propose``). ``dtype``: the
@@ -110,7 +111,10 @@ class World:
 
     @cached_property
     def datastore(self) -> Any:
-        """The texts that REST searches, opened on first use; None: the request's."""
+        """The texts that REST searches, opened on first use.
+
+        None: it searches the request's own text.
+        """
         return None if self.opened is None else self.opened.datastore
 
     @property
@@ -142,8 +146,8 @@ class World:
         ``limit``: the most tokens to commit. ``eos``: tokens that end the text.
         ``on_commit``: called with the tokens of every commit, unless it is empty.
 
-        Raises WorldNotFree if another thread's request is running, if ``on_commit``
-        calls it, if the world is closed, or if another process opened the world.
+        Raises WorldNotFree if another thread's request is running, if called by
+        ``on_commit``, if the world is closed, or if another process opened the world.
         """
         end_tokens = end_token_set(eos)
         self.owner.take()
@@ -166,15 +170,16 @@ class World:
         self._failure = None
         self._events = []
         self._event_ids = count()
-        self._outcomes: dict[int, list[str]] = {}  # of drafts, by event id
+        self._outcomes: dict[int, list[str]] = {}  # the fate of drafts, by event id
         self._marked: list[Drafted] = []  # tested since the last commit
         self._zero()
         self._answered = self.now  # when the method's last wait ended
 
     def end(self, **meta: Any) -> Trace:
-        """Ends the request and returns its trace, with ``meta`` in it.
+        """Ends the request and returns its trace.
 
-        Drops queued operations and waits for running ones.
+        Drops queued operations and waits for running ones. ``meta``: further entries
+        for the trace's ``meta``.
         """
         self._drain()
         events = []
@@ -221,10 +226,10 @@ class World:
 
     # -- tokens ------------------------------------------------------------------------
     def commit(self, tokens: Sequence[int]) -> None:
-        """Emits ``tokens``, if any, and ends the round: one call per iteration.
+        """Emits ``tokens``, if any, and ends the round.
 
-        Tokens after an end token or beyond the limit are not emitted; drafts there
-        count as never tested.
+        A method calls it once per iteration. Tokens after an end token or beyond the
+        limit are not emitted; drafts among them count as never tested.
         """
         committed, is_over = self._allowed(tuple(tokens))
         self._log += committed
@@ -247,7 +252,7 @@ class World:
                 self.owner.is_in_callback = False
 
     def _allowed(self, tokens: Tokens) -> tuple[Tokens, bool]:
-        """The tokens that may be committed, and whether one is an end token."""
+        """The tokens that may be committed, and whether an end token is among them."""
         tokens = tokens[: self.left]
         end = None
         for index, token in enumerate(tokens):
@@ -265,7 +270,7 @@ class World:
     def mark(self, drafted: Drafted, outcome: str) -> None:
         """Records what became of a drafted token: "accepted" or "rejected".
 
-        Methods mark in the order of the text, before they commit.
+        Methods mark drafts in the order of the text, before they commit.
         """
         self._marked.append(drafted)
         self._outcomes[drafted.operation][drafted.nth] = outcome
@@ -273,11 +278,11 @@ class World:
     def guess(
         self, tokens: Iterable[int], row: Row | None = None
     ) -> tuple[Drafted, ...]:
-        """Makes drafts of ``tokens`` after the text, without a model.
+        """Turns ``tokens`` into drafts that follow the text, without a model.
 
         ``row``: the distribution that each was drawn from; None: q is one-hot. The
         drafts stop before an end token, before a token outside the vocabulary, and at
-        the end of the context. The trace shows them as a lookup.
+        the end of the context. The trace records them as a lookup.
         """
         tokens_left = max(0, self.context - len(self.text))
         guessed: list[int] = []
@@ -314,7 +319,7 @@ class World:
     def _make_drafts(
         self, operation: int, tokens: Tokens, rows: Rows | None = None
     ) -> tuple[Drafted, ...]:
-        """Makes the Drafted tokens of the event ``operation``, not tested yet."""
+        """Makes Drafted tokens, not tested yet, for the event with id ``operation``."""
         self._outcomes[operation] = ["discarded"] * len(tokens)
         if rows is None:
             rows = certain(tokens, self.vocab)
@@ -368,12 +373,12 @@ class World:
             self._wait_on()
 
     def earliest(self, *futures: AnyFuture) -> list[AnyFuture]:
-        """Waits until one of ``futures`` is done; returns all that have ended by then.
+        """Waits until one of ``futures`` is done; returns all that are done by then.
 
-        On the virtual clock these are all that end at the same moment, in the order of
-        ``futures``. So the method's decision does not depend on which one the clock
-        handles first. On a real clock no two end at the same moment. Raises as
-        ``first`` does.
+        On the virtual clock, these are all the futures that end at the same moment, in
+        the order given. So the method's decision does not depend on which one the clock
+        handles first. On a real clock, no two end at the same moment. Raises the same
+        errors as ``first``.
         """
         self.first(*futures)
         self._end_moment()
@@ -384,7 +389,7 @@ class World:
     def _wait_on(self) -> None:
         """Waits until an operation ends. Raises the error of any that failed.
 
-        The method might be waiting for others, and never look at the failed one.
+        Otherwise, a method that waits for other operations might never see the error.
         """
         if not any(self._running.values()):
             raise SpeclibError(
@@ -407,7 +412,7 @@ class World:
             if not future.done and not future.cancelled:
                 unfinished.append(future)
 
-        # Queued operations first: an aborted device starts the next one in its queue.
+        # Drop queued operations first: an aborted device starts the next in its queue.
         running = []
         for future in unfinished:
             if self._running[future.device] is future:
@@ -481,7 +486,7 @@ class World:
 
     @property
     def cost_ratio(self) -> CostRatio:
-        """c, the time of a target pass over that of a draft pass, and its spread."""
+        """c, the target's time per pass divided by the draft's, and its spread."""
         raise NotImplementedError
 
     @property
@@ -493,8 +498,8 @@ class World:
     def drafts_per_target_pass(self) -> float:
         """The number of drafts that take as long as a target pass, messages included.
 
-        This is c, unless the devices are on several machines: there a message to the
-        target may take longer than one to the draft.
+        This is c, unless the devices are on several machines. A message to the target
+        may then take longer than one to the draft.
         """
         return self.ratio
 
@@ -511,11 +516,11 @@ class World:
         raise NotImplementedError
 
     def _step(self) -> None:
-        """Waits until something ends, and calls ``_finish`` for it."""
+        """Waits until an operation ends, and calls ``_finish`` for it."""
         raise NotImplementedError
 
     def _end_moment(self) -> None:
-        """Handles all else that ends at this moment; on a real clock, nothing does."""
+        """Handles all that ends at this moment. On a real clock, this does nothing."""
 
     def _abort(self, future: AnyFuture) -> None:
         """Frees a device from an operation that is no longer wanted."""

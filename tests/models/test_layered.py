@@ -374,7 +374,7 @@ def test_a_rank_that_dies_is_named_and_all_ranks_end(world, number, busy):
 @pytest.mark.parametrize(
     "number, message",
     [
-        pytest.param(0, "no answer of rank 0 in 6 s", marks=pytest.mark.thorough),
+        pytest.param(0, "no answer from rank 0 in 6 s", marks=pytest.mark.thorough),
         (1, "rank 1 of 2 hung"),
     ],
 )

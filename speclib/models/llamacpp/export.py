@@ -1,8 +1,9 @@
 """Exports transformers' Llama checkpoints to GGUF files, dilated and quantised.
 
 A file is written once per checkpoint into speclib's cache, whole or not at all, so any
-number of workers may request it at the same time. It has weights but no tokenizer,
-since llama.cpp receives token ids only. This module knows no worker and no pair.
+number of workers can request it at the same time. It contains weights but no tokenizer,
+since llama.cpp only receives token ids. This module does not depend on workers or
+pairs.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ try:
 except ImportError as error:
     raise SpeclibError(
         f"the package gguf is missing ({error}): `make llamacpp`, or `pip install "
-        "gguf`; without it llama.cpp runs ready .gguf files only"
+        "gguf`; without it, llama.cpp can only run .gguf files that exist already"
     ) from error
 
 FAMILY = "LlamaForCausalLM"
@@ -47,7 +48,7 @@ def find_or_write(
 
     shape: (layers, width, heads, ffn) to dilate it to; None: as trained.
 
-    Raises BadValue for a model that cannot be written as a GGUF.
+    Raises BadValue for a model that cannot be written as a GGUF file.
     """
     _check_architecture(checkpoint.model, checkpoint.config)
     folder = checkpoint.folder
@@ -73,8 +74,8 @@ def write(
 ) -> None:
     """Writes ``checkpoint``, dilated to ``shape`` if given, to ``path``.
 
-    Matrices are in float16 for F16, else in float32, before quantisation; vectors are
-    in float32.
+    Before quantisation, matrices are in float16 for F16 and otherwise in float32;
+    vectors are in float32.
     """
     model = checkpoint.model
     network = load_network(checkpoint, dtype=torch.float32)
@@ -92,7 +93,7 @@ def write(
 
 
 def _quantise(source: Path, target: Path, quantization: str) -> None:
-    """Writes ``source``, a GGUF in F32 or F16, to ``target`` in ``quantization``."""
+    """Writes ``source``, a GGUF file in F32 or F16, to ``target``, quantised."""
     params = api.llama_model_quantize_default_params()
     params.ftype = getattr(api, f"LLAMA_FTYPE_MOSTLY_{quantization}")
     params.nthread = 1
@@ -108,7 +109,7 @@ def _quantise(source: Path, target: Path, quantization: str) -> None:
 
 
 def _check_architecture(model: str, config: PretrainedConfig) -> None:
-    """Raises BadValue, before it is loaded, for a network that cannot be exported."""
+    """Raises BadValue, before weights are read, if a network cannot be exported."""
     family = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[config.model_type]
     rotary = (getattr(config, "rope_parameters", None) or {}).get("rope_type")
     activation = getattr(config, "hidden_act", None)
@@ -140,12 +141,12 @@ def _check_widths(model: str, sizes: Architecture, quantization: str) -> None:
                 f"{quantization} stores blocks of {block} weights, and {name} of "
                 f"{model!r} is {length}: dilate it to a shape = [layers, width, "
                 f"heads, ffn] of multiples of {block}, or choose Q8_0 or F16, whose "
-                "blocks have 32 and 1"
+                "blocks have 32 weights and 1"
             )
 
 
 def _write_plain(network: PreTrainedModel, path: Path, quantization: str) -> None:
-    """Writes an unquantised GGUF, in F32 or F16."""
+    """Writes an unquantised GGUF file, in F32 or F16."""
     writer = gguf.GGUFWriter(path, "llama")
     _add_config(writer, network.config, quantization)
     _add_weights(writer, network, UNQUANTISED[quantization])
@@ -213,9 +214,9 @@ def _neighbouring_pairs(weight: torch.Tensor, heads: int) -> torch.Tensor:
 
 
 def _add_rotary_rates(writer: gguf.GGUFWriter, network: PreTrainedModel) -> None:
-    """Adds the factor by which each pair rotates slower than llama.cpp's default.
+    """Adds the factor by which each pair rotates more slowly than llama.cpp's default.
 
-    Linear and llama3 scaling slow pairs down; without scaling nothing is added.
+    Linear and llama3 scaling slow pairs down; without scaling, nothing is added.
     """
     rates = network.model.rotary_emb.inv_freq.double()
     theta = network.config.rope_parameters["rope_theta"]

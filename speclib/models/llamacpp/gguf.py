@@ -1,8 +1,8 @@
 """Opens and describes GGUF files with llama.cpp.
 
 llama.cpp's own messages are not printed. Importing this module without the extra
-``llamacpp`` raises an error that explains how to install it. This module knows no torch
-and no KV cache.
+``llamacpp`` raises an error that explains how to install it. This module uses neither
+torch nor a KV cache.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ except (ImportError, OSError, RuntimeError) as error:
     raise SpeclibError(
         f"llama.cpp's Python package cannot be imported ({error}): `make llamacpp`, "
         "or, in the checkout, `pip install -e '.[llamacpp]'`, compiles it from source "
-        'in about six minutes; or give the model runtime = "torch" ("auto": torch '
+        'in about six minutes; or give the model runtime = "torch" ("auto" uses torch '
         "until then)"
     ) from error
 
@@ -52,7 +52,7 @@ api.llama_backend_init()
 
 
 class Card(NamedTuple):
-    """The description in a GGUF file.
+    """The description of a model in its GGUF file.
 
     model: its path. tokens: the tokens' texts, by id.
     context: the longest text that it was made for, in tokens.
@@ -83,8 +83,8 @@ def open_model(path: str | Path, **settings: Any) -> Any:
     settings: fields of llama_model_params. The caller frees the pointer with
     llama_model_free.
 
-    Raises BadValue for a file that is missing, truncated or not a GGUF, and for a model
-    whose KV cache cannot be cut.
+    Raises BadValue for a file that is missing, truncated or not a GGUF file, and for a
+    model whose KV cache cannot be cut.
     """
     params = api.llama_model_default_params()
     params.n_gpu_layers = 0
@@ -118,7 +118,7 @@ def _has_cuttable_cache(model: Any) -> bool:
 
 
 def describe(path: str | Path) -> Card:
-    """Describes the GGUF ``path``; raises the same errors as ``open_model``."""
+    """Describes the GGUF file ``path``; raises the same errors as ``open_model``."""
     model = open_model(path, vocab_only=True)
     try:
         _check_has_tokens(model, path)
@@ -138,12 +138,12 @@ def describe(path: str | Path) -> Card:
 
 
 def _check_has_tokens(model: Any, path: str | Path) -> None:
-    """Raises BadValue for a GGUF without a vocabulary, such as ``export`` writes."""
+    """Raises BadValue for a file without a vocabulary, such as ``export`` writes."""
     vocab = api.llama_model_get_vocab(model)
     if api.llama_vocab_type(vocab) == api.LLAMA_VOCAB_TYPE_NONE:
         raise BadValue(
-            f"the GGUF {path} has no vocabulary, so its tokens cannot be compared with "
-            "the target's: give the checkpoint that it was made from"
+            f"the GGUF file {path} has no vocabulary, so its tokens cannot be compared "
+            "with the target's: give the checkpoint that it was made from"
         )
 
 

@@ -43,7 +43,7 @@ SEQUENCES = 256  # the most that llama.cpp allows
 
 
 class Sequences(Prefix):
-    """The sequences in one cache, under llama.cpp's numbers.
+    """The sequences in one cache, numbered as in llama.cpp.
 
     tokens: the tokens of each sequence, by number.
     current: the number of the sequence in use, whose tokens are ``fed``.
@@ -64,11 +64,11 @@ class Sequences(Prefix):
         self.tokens[self.current] = tokens
 
     def keep(self, text: Sequence[int], last: int = 0) -> int:
-        """As in Prefix; switches to the sequence that shares most with ``text``."""
+        """As in Prefix; switches to the sequence that shares the most with ``text``."""
         serving = {}
         for sequence in self.tokens:
             self.current = sequence
-            self.doubt(0)  # what is known is about another sequence
+            self.doubt(0)  # what is known applies to another sequence
             serving[sequence] = super().keep(text, last)
         self.doubt(0)
         self.current = max(serving, key=serving.__getitem__)
@@ -100,7 +100,7 @@ class Sequences(Prefix):
 
 
 class Slot(NamedTuple):
-    """One token of a pass, the sequences that share it; whether its row is wanted."""
+    """One token of a pass, its sequences, and whether its row is wanted."""
 
     token: int
     position: int
@@ -109,7 +109,7 @@ class Slot(NamedTuple):
 
 
 class LlamaCpp(Model):
-    """The model in the GGUF ``path``.
+    """The model in the GGUF file ``path``.
 
     vocab, stand_in: as in HFModel.
     context: the longest text, in tokens.
@@ -151,7 +151,7 @@ class LlamaCpp(Model):
         if not context:
             api.llama_model_free(model)
             raise SpeclibError(
-                f"llama.cpp has no memory for {self.context} tokens of {self.path}: "
+                f"llama.cpp lacks memory for {self.context} tokens of {self.path}: "
                 f"{'; '.join(latest_errors)}; free memory, or use a smaller model"
             )
         return context
@@ -242,8 +242,8 @@ class LlamaCpp(Model):
     def _branch_off(self, path: AnyText, numbers: Sequence[int]) -> bool:
         """Starts sequences ``numbers`` with the cells of ``path``.
 
-        Drops the sequence that had them if it ends there. Returns False if no sequence
-        in the cache begins with ``path``.
+        If the sequence that had these cells ends there, drops it. Returns False if no
+        sequence in the cache begins with ``path``.
         """
         source = self._sequences.holding(path)
         if source is None:
@@ -389,7 +389,7 @@ class LlamaCpp(Model):
         own_logits = all_rows[:, : self.own_rows]
         if np.isnan(own_logits.max(-1)).any():  # max of a row with NaN is NaN
             raise SpeclibError(
-                f"the logits of {self.path} contain NaN: its weights are unsound, "
+                f"the logits of {self.path} contain NaN: its weights are damaged, "
                 'or too large for its quantization; try runtime = "torch"'
             )
         logits = np.full((wanted, self.vocab), -np.inf, np.float32)
@@ -411,7 +411,7 @@ def load_quantised(
     vocab: int,
     context: int,
 ) -> LlamaCpp:
-    """Builds a model for the CPU from a .gguf, or a checkpoint exported to one.
+    """Builds a model for the CPU, from a .gguf file or a checkpoint exported to one.
 
     Raises SpeclibError if one of its ``places`` is a GPU.
     """

@@ -1,8 +1,8 @@
 """Layer-parallel drafting: a draft computes several layers' attentions at once.
 
 A forward pass is a chain of layers, and the chain's length makes a small draft slow. In
-a *fuzzy* pass the layers of a group share the first layer's input. All their attentions
-read h_1 at once, one per rank. Then the MLPs follow in order:
+a *fuzzy* pass, the layers of a group share the first layer's input. All their
+attentions read h_1 at once, one per rank. Then the MLPs follow in order:
 
     h'_i    = h_i + attn_i(h_1)
     h_(i+1) = h'_i + mlp_i(h'_i)
@@ -18,12 +18,12 @@ A group of three layers::
 
 Only the attentions' inputs are stale. Given the attentions, the residual stream and the
 MLPs are exact. An *exact* pass is transformers' own. Every rank computes the MLPs and
-all layers outside groups, so only attention outputs are sent. After a fuzzy pass a
+all layers outside groups, so only attention outputs are sent. After a fuzzy pass, a
 rank's cache lacks the keys of the other ranks' layers.
 
 ``fuzzy`` makes a network's passes fuzzy. ``Layered`` decides which passes are exact,
-and which keys stay cached. ``ranks`` coordinates several ranks. This module knows no
-tree and no method.
+and which keys stay cached. ``ranks`` coordinates several ranks. This module does not
+depend on any method.
 
 Source: EasySpec, Algorithm 2, and section 3.2 (bonus calibration).
 """
@@ -127,7 +127,9 @@ class LayerGroup:
         Rank i % size computes layer i. Five layers on two ranks::
 
             rank 0:  layer 0,  layer 2,  layer 4
-            rank 1:  layer 1,  layer 3,  zeros      so that all tensors have one shape
+            rank 1:  layer 1,  layer 3,  zeros
+
+        The zeros give all ranks' tensors the same shape.
 
         options: the other arguments that transformers gives a layer.
         """
@@ -150,8 +152,8 @@ class LayerGroup:
 class Layered(Ranked):
     """An HFModel that can draft with groups of its layers sharing an input.
 
-    ``data.layer_groups.group_layers`` forms the groups. Outside ``drafting`` every pass
-    is exact.
+    ``data.layer_groups.group_layers`` forms the groups. Outside ``drafting``, every
+    pass is exact.
 
     exact: how many of the first cached tokens have exact keys and values.
     lp: the most layers that share an input in a fuzzy pass.
@@ -185,11 +187,11 @@ class Layered(Ranked):
         keys. Later passes are fuzzy, and the cache drops their keys at the end, even
         for tokens that will be accepted.
 
-        Otherwise all passes are fuzzy, except over a text with nothing cached, and
+        Otherwise, all passes are fuzzy, except over a text with nothing cached, and
         their keys stay for the next uncalibrated operation.
 
-        With ``lp`` = 1 all passes are exact. The cache of the text ``t`` and the
-        drafted tokens ``d`` (E exact, F fuzzy)::
+        With ``lp`` = 1, all passes are exact. The cache of the text and of two drafted
+        tokens (E: exact, F: fuzzy, t: a token of the text that is not cached)::
 
                             at the start  first pass  later passes   at the end
             calibrated      E E t t t     E E E E E   E E E E E F F  E E E E E
@@ -203,7 +205,7 @@ class Layered(Ranked):
 
     def begin(self, lp: int, calibrate: bool) -> None:
         """Begins a drafting operation."""
-        # What a rank has cached depends on lp; with another lp it must not be read.
+        # What a rank has cached depends on lp; with another lp, it must not be read.
         if calibrate or lp != self.lp:
             self.cut(self.exact)
         self.lp = lp
@@ -260,7 +262,7 @@ class LeadingDrafter(Leading):
 
     @contextmanager
     def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
-        """As in Layered. After an error the ranks are unusable, so no end is sent."""
+        """As in Layered. After an error, the ranks are unusable, so no end is sent."""
         self.everywhere("begin", lp, calibrate)
         try:
             yield

@@ -1,4 +1,4 @@
-"""Pipeline parallelism: each rank has consecutive layers of a network.
+"""Pipeline parallelism: each rank has some consecutive layers of a network.
 
 A network of six layers on two ranks::
 
@@ -67,7 +67,7 @@ class Pipeline(Ranked):
 class Elsewhere(nn.Module):
     """Replaces a layer that another rank has.
 
-    It caches one number per token, so that all layers' caches have one length.
+    It caches one number per token, so that all layers' caches have the same length.
     """
 
     def __init__(self, layer_number: int):

@@ -2,7 +2,7 @@
 
 ``Alone`` is the only rank of a model in one process; ``Ranks`` use torch.distributed.
 The first rank leads. It performs the operations, and tells the others which of the
-model's methods to call. So the followers know no operation and draw no token::
+model's methods to call. So the followers see no operation and draw no token::
 
               the world
                   |   an operation; its result
@@ -15,9 +15,9 @@ model's methods to call. So the followers know no operation and draw no token::
            |  during a pass: gather, sum    |      over torch.distributed, among all
            +---------- rank 0 --------------+
 
-No rank waits forever. A process that ended is detected at once, and one that hangs
-after the ranks' ``patience``. A follower that waits for an order exits when the
-leader's pipe closes. This module does not know how a model is cut.
+No rank waits forever. A process that has ended is detected at once; one that hangs is
+detected after the ranks' ``patience``. A follower that waits for an order exits when
+the leader's pipe closes. This module does not depend on how a model is cut.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from torch._C._distributed_c10d import TCPStore
     from transformers import PreTrainedModel
 
-GRACE = 1.0  # the most seconds in which ranks report that they lost another
+GRACE = 1.0  # the most seconds that ranks take to report that they lost another
 APART = "the ranks lost each other"  # the start of such a report
 
 
@@ -80,10 +80,10 @@ ALONE = Alone()
 class Ranks:
     """One of several ranks, connected to the others.
 
-    rank: this process among them.
+    rank: the rank of this process.
     store: the store through which the ranks find each other.
     device: the device that this rank's tensors are on.
-    take_turns: one rank computes at a time, and the others wait for its output.
+    take_turns: whether one rank computes at a time, while the others wait for it.
 
     The constructor ends with a first collective, a sum of zeros: NCCL takes seconds to
     connect, and no request should wait for that.
@@ -120,7 +120,7 @@ class Ranks:
         return self.backend == "nccl"
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """Returns all ranks' tensors, which have one shape, in rank order."""
+        """Returns all ranks' tensors, which have the same shape, in rank order."""
         own = self._for_backend(tensor)
         tensors = [torch.empty_like(own) for _ in range(self.size)]
         _run(distributed.all_gather, tensors, own)
@@ -154,7 +154,7 @@ class Ranks:
 
 
 def end_of_work_on(device: torch.device) -> Callable[[], bool]:
-    """Returns a check whether the GPU has finished all work launched so far."""
+    """Makes a function that tells whether the GPU has done all work launched so far."""
     event = torch.cuda.Event()
     event.record(torch.cuda.current_stream(device))
     return event.query
@@ -170,10 +170,10 @@ def _name_of(device: torch.device) -> str:
 def backend_between(devices: Sequence[str], take_turns: bool = False) -> str:
     """The torch.distributed backend for tensors between ranks on ``devices``.
 
-    NCCL if each rank has its own GPU; it refuses two ranks on one GPU, and does not
-    support CPUs. Otherwise gloo, and also for ranks that ``take_turns``: during the
-    others' turns another model is meant to compute on a waiting rank's GPU, which NCCL
-    would occupy with a spinning kernel.
+    It is NCCL if each rank has its own GPU: NCCL refuses two ranks on one GPU, and does
+    not support CPUs. Otherwise it is gloo. It is also gloo if ranks ``take_turns``:
+    during the others' turns, another model is meant to compute on a waiting rank's GPU,
+    which NCCL would occupy with a spinning kernel.
     """
     has_own_gpu = "cpu" not in devices and len(set(devices)) == len(devices)
     return "nccl" if has_own_gpu and not take_turns else "gloo"
@@ -221,7 +221,7 @@ AnyRanked = TypeVar("AnyRanked", bound=Ranked)
 def joined(
     model: AnyRanked, rank: Rank | None, leading: type[Leading] | None = None
 ) -> AnyRanked | Leading | Following:
-    """Wraps ``model`` as leader or follower, according to ``rank``.
+    """Wraps ``model`` as a leader or a follower, according to ``rank``.
 
     rank: this process's rank in its device; None: it is the only process.
     leading: a subclass of Leading, for the first rank.
@@ -257,8 +257,8 @@ class Following:
     def _leave_group(self) -> None:
         """Leaves the process group, so that the others stop waiting for this rank.
 
-        It stays in an NCCL group, because leaving may itself wait for the others. With
-        NCCL, the leader polls this rank's answer while it waits for its own GPU.
+        It stays in an NCCL group, because leaving one may itself wait for the others.
+        With NCCL, the leader polls this rank's answer while it waits for its own GPU.
         """
         if self.model.ranks.wait_on_device:
             return
@@ -278,7 +278,7 @@ class Leading(Model):
 
     The followers are at the other ends of ``rank.pipes``. ``stopped()`` is called
     before each pass, not before each layer, because all ranks must compute the same
-    layers. After an error the ranks may be in different states, and are unusable.
+    layers. After an error, the ranks may be in different states, and are unusable.
     """
 
     def __init__(self, model: Ranked, rank: Rank):

@@ -1,15 +1,16 @@
 """A draft with a replica on each of several devices; one computes at a time.
 
-A block's first passes run on the first rank's device. Then the KV cache moves to the
-last rank's device, the remaining passes run there, and the cache moves back::
+The first passes of a block of drafts run on the first rank's device. Then the KV cache
+moves to the last rank's device, the remaining passes run there, and the cache moves
+back::
 
     rank 0    d1 d2 d3                     d6 d7 d8
                        \\              /
     rank 1               d4 d5 ------ .
 
 So a draft can share the devices of a pipelined target, and run on whichever is idle.
-All ranks have the same ``prefix``. ``held`` is how many of its first tokens each rank
-has cached.
+All ranks have the same ``prefix``. ``held`` states how many of its first tokens each
+rank has cached.
 
 Source: PEARL, Appendix G.
 """
@@ -76,7 +77,7 @@ class Replica(Ranked):
     def _cached(self, start: int, end: int) -> torch.Tensor:
         """Keys and values [2, layers, heads, end - start, channels] of some tokens.
 
-        On an inactive rank, uninitialised memory for them.
+        On an inactive rank, this is uninitialised memory for them.
         """
         if self.ranks.rank == self.active:
             layers: list[Any] = self.cache.layers

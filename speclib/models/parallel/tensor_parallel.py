@@ -1,4 +1,4 @@
-"""Tensor parallelism: each linear layer of a network is cut among ranks.
+"""Tensor parallelism: each linear layer of a network is divided among ranks.
 
 transformers' plan for the checkpoint's architecture specifies how each layer is cut:
 
@@ -6,7 +6,7 @@ transformers' plan for the checkpoint's architecture specifies how each layer is
   own heads, and caches no other keys and values.
 - "rowwise": the layer's inputs are cut, and the ranks' outputs are summed. This happens
   twice in a layer, and these sums are the only messages.
-- the head's outputs are cut and gathered.
+- "colwise_gather_output": the LM head's outputs are cut and then gathered.
 
 A layer on two ranks::
 
@@ -29,11 +29,11 @@ zeros, a channel of zeros outputs zeros, and the next layer's weights for both a
 Logits of padding are cut off before they are joined.
 
 transformers itself cuts checkpoints while it reads them, if no width needs padding.
-Here a network is cut before it has weights, so dilated networks can be cut too. Then a
+Here, a network is cut before it has weights, so dilated networks can be cut too. Then a
 rank reads only its own slices (see ``models.weights``), and packs them. A rank never
 has more in memory than its share and one weight.
 
-Source: Shoeybi et al. 2019, "Megatron-LM"; in EasySpec the method "TP". Padding: PEARL,
+Source: Shoeybi et al. 2019, "Megatron-LM"; the method "TP" in EasySpec. Padding: PEARL,
 Appendix F, which proposes it without an experiment.
 Differences from Appendix F: we pad whole heads, not within a head, so that each query
 head stays with the keys and values that it reads. The padding is spread over the ranks,
@@ -74,7 +74,7 @@ WAY_OUT = "Leave spread out, or give 'stages', which cuts no layer"
 class Tensors(Ranked):
     """An HFModel whose ``network`` is cut to the share of one of ``size`` ranks.
 
-    network: with weights, or without, to be filled afterwards.
+    network: with weights, or without them, to be filled afterwards.
     shares: for each weight that is cut, the part that this rank keeps.
     """
 

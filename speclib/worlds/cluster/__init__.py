@@ -1,1 +1,1 @@
-"""Devices on the machines of a Ray cluster. Needs the extra ``cluster``."""
+"""Devices on the machines of a Ray cluster; requires the extra ``cluster``."""

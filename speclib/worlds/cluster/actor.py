@@ -1,6 +1,6 @@
 """The code that Ray runs on a node: the same worker as on a single machine.
 
-An actor is one process. It is a whole device, or one of its ranks. Ray starts it,
+An actor is one process: a whole device, or one rank of a device. Ray starts it,
 watches it and calls its methods; this module translates the calls into a worker's
 messages. All ranks of a device are on one node. They communicate over connections that
 the first rank offers::
@@ -58,7 +58,7 @@ COMPUTING = ("core", "data", "models", "operations", "worlds")
 def fingerprint_of_code() -> str:
     """Computes a hash of the source code that takes part in a pass.
 
-    Two machines compare it to find out whether they run the same code.
+    Two machines compare their hashes to find out whether they run the same code.
     """
     hasher = hashlib.blake2b(digest_size=16)
     for package in COMPUTING:
@@ -80,9 +80,9 @@ class MeetingPoint(NamedTuple):
 class Assignment:
     """The model that an actor has to build, or its rank's part of it.
 
-    ``pair``: its places are as this actor sees them. ``number``: its rank, among
-    ``size`` ranks. ``code``: a hash of the controller's source code. ``patience``: the
-    most seconds that ranks wait for each other.
+    ``pair``: its places are as this actor sees them. ``number``: the actor's rank,
+    among ``size`` ranks. ``code``: a hash of the controller's source code.
+    ``patience``: the most seconds that ranks wait for each other.
     """
 
     pair: Pair
@@ -95,13 +95,13 @@ class Assignment:
     def build(self, pipes: tuple[Connection, ...] = ()) -> Callable[..., Any]:
         """Builds the model; returns a callable that answers (message, pipe).
 
-        ``pipes``: from the first rank to the others. Raises SpeclibError if this node
-        has other source code of speclib.
+        ``pipes``: from the first rank to the others. Raises SpeclibError if speclib's
+        source code on this node differs.
         """
         if fingerprint_of_code() != self.code:
             raise SpeclibError(
                 f"node {socket.gethostname()} has another version of speclib: install "
-                "the same on every node"
+                "the same version on every node"
             )
         rank = None
         if self.size > 1:
@@ -130,7 +130,7 @@ class Actor:
         return MeetingPoint(int(port), key)
 
     def follow(self, meeting: MeetingPoint, assignment: Assignment) -> None:
-        """Serves the first rank until it ends."""
+        """Serves the first rank until that rank ends."""
         with Client((THIS_MACHINE, meeting.port), authkey=meeting.key) as pipe:
             pipe.send(assignment.number)
             answer_messages(pipe, assignment.build)
@@ -160,7 +160,7 @@ class Actor:
         return str(ray.get_runtime_context().get_node_id())
 
     def perform(self, number: int, question: Question) -> Reply | Failure:
-        """Performs the operation in a question; ``number``: the question's, from 1."""
+        """Performs the operation in ``question``; ``number`` counts them, from 1."""
         with self._lock:
             while self._pipe.poll():  # STOP came too late for the last operation
                 self._pipe.recv()

@@ -1,8 +1,8 @@
 """Puts the clocks of several machines on one axis.
 
 A monotonic clock counts from the start of its machine, so the clocks of two machines
-may differ by any amount. A round trip measures it: the other clock is read between our
-own readings before and after. The shorter the trip, the more certain the result::
+may differ by any amount. A round trip measures the difference: the other clock is read
+between two readings of ours. The shorter the trip, the more certain the result::
 
     ours     before ------------------- after
                      \\              /
@@ -10,7 +10,8 @@ own readings before and after. The shorter the trip, the more certain the result
 
     offset = reading - (before + after) / 2,  at most (after - before) / 2 off
 
-Clocks also run at slightly different speeds, so a reading loses certainty with age.
+Clocks also run at slightly different speeds, so a reading becomes less certain with
+age.
 
 Source: Cristian 1989, "Probabilistic clock synchronization", section 4.
 """

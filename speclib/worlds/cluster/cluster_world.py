@@ -1,11 +1,11 @@
-"""Devices in a Ray cluster: one actor for each of their processes, and the wall-clock.
+"""Devices in a Ray cluster, in wall-clock time: one actor for each of their processes.
 
 Ray places the actors, starts them and reports when one is lost. An actor does the same
 as a worker process on one machine (see ``actor``).
 
-Greedy rows are sent as their tokens, other rows whole. The times in a trace are the
-devices' own readings, converted to the controller's clock (see ``clocks``). The trace's
-``clock_error`` states how far off they may be.
+Greedy rows are sent as their tokens; other rows are sent whole. The times in a trace
+are the devices' own readings, converted to the controller's clock (see ``clocks``). The
+trace's ``clock_error`` states how far off they may be.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ActorWorker:
 
     @property
     def signs(self) -> list[Any]:
-        """Objects that are ready when it answers, or when one of its actors ends."""
+        """Objects that become ready when it answers, or one of its actors ends."""
         return [self._answer, *self._serving]
 
     def ask(self, question: Question) -> None:
@@ -128,7 +128,7 @@ class ActorWorker:
     def _why_nothing_came(self, timeout: float, setting: str) -> str:
         if placement_group_table(self._group)["state"] != PLACED:
             return (
-                f"no node of the cluster could take it in {timeout:g} s: others use "
+                f"no node of the cluster had room for it in {timeout:g} s: others use "
                 f"what it needs, or Ray is slow. Wait, or give a larger {setting}"
             )
         return (
@@ -171,10 +171,11 @@ class Cluster(RealDevices[ActorWorker]):
     """``pair`` on the machines of a Ray cluster: a draft and ``servers`` targets.
 
     Ray decides which node a device is on; all processes of one device are on the same
-    node. ``address``: the cluster's, as host:port; None: RAY_ADDRESS, or else the
-    cluster that runs on this machine. ``settings``: the other arguments of RealDevices.
+    node. ``address``: the cluster's address, as host:port; None: RAY_ADDRESS, or else
+    the cluster that runs on this machine. ``settings``: the other arguments of
+    RealDevices.
 
-    Raises BadValue if there is no cluster, or if it is too small for the pair;
+    Raises BadValue if there is no cluster, or if it is too small for the pair. Raises
     DeviceLost as Processes does, and if a node has another version of speclib. Use it
     as a context manager, or ``close()`` it.
     """
@@ -236,13 +237,13 @@ class Cluster(RealDevices[ActorWorker]):
         node = nodes.names().get(answer, answer)
         worker = self._workers[name]
         worker.node = self._node_of[name] = node
-        self._clock_of.pop(name, None)  # it may be another node's
+        self._clock_of.pop(name, None)  # the node may be another one
         for _ in range(TRIPS_AT_FIRST):
             self._read_clock(name)
         if name not in self._clock_of:
             raise DeviceLost(
-                f"device {name!r} on node {node!r} does not send the time of its clock "
-                f"within {PATIENCE:g} s: the network is too slow"
+                f"device {name!r} on node {node!r} did not send its clock's time in "
+                f"{PATIENCE:g} s: the network is too slow"
             )
 
     @staticmethod
@@ -252,7 +253,7 @@ class Cluster(RealDevices[ActorWorker]):
 
     @property
     def nodes(self) -> dict[str, str]:
-        """The name of each device's node, or of its last one if it is lost."""
+        """The name of each device's node, or of its last node if the device is lost."""
         return dict(self._node_of)
 
     # -- the clock ---------------------------------------------------------------------
@@ -301,7 +302,7 @@ class Cluster(RealDevices[ActorWorker]):
         return latency.over_network(draft.error, target.error).drafts_per_target_pass()
 
     def _facts(self) -> dict[str, Any]:
-        """The node of each device, and the largest error of its times."""
+        """The node of each device, and the largest possible error of its times."""
         now = self._origin + self.now
         errors = {name: clock.error_at(now) for name, clock in self._clock_of.items()}
         return {"nodes": dict(self._node_of), "clock_error": errors}

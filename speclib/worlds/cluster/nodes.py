@@ -1,8 +1,8 @@
 """Joins a Ray cluster, and checks whether a pair fits onto its nodes.
 
-A device's places in the pair file determine what it needs: for ``core:N`` or ``cpu`` as
-many CPUs as the pair has threads, and for ``cuda:N`` one GPU. Ray decides which node
-the device gets, and which of the node's GPUs.
+The pair file determines what each process of a device needs: as many CPUs as the pair
+has threads, and one GPU for each of its places ``cuda:N``. Ray decides which node the
+device gets, and which of the node's GPUs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def join(address: str | None = None) -> None:
     """Connects this process to a running cluster, once.
 
     ``address``: host:port; None: RAY_ADDRESS, or else the cluster that runs on this
-    machine. Raises BadValue without a cluster, or if its Ray is another version.
+    machine. Raises BadValue if there is none, or if it runs another version of Ray.
     """
     if ray.is_initialized():
         _check_same(address)
@@ -70,7 +70,7 @@ def join(address: str | None = None) -> None:
             f"no Ray cluster is running that could be joined. {HOW_TO_START}. "
             f"{HOW_TO_SHARE_A_TOKEN}"
         ) from error
-    except RuntimeError as error:  # it compares the versions of Ray and of Python
+    except RuntimeError as error:  # Ray compares the versions of Ray and Python
         raise BadValue(
             f"the Ray cluster at {address} cannot be joined: {one_line(error)}"
         ) from error
@@ -106,8 +106,8 @@ def one_line(error: object) -> str:
 def names() -> dict[str, str]:
     """The name of every node, by the ID that Ray gave it.
 
-    This is the name it was started with (``ray start --node-name=...``), or else its
-    address.
+    This is the name that the node was started with (``ray start --node-name=...``), or
+    else its address.
     """
     return {node["NodeID"]: node["NodeName"] for node in ray.nodes()}
 
@@ -116,7 +116,7 @@ def names() -> dict[str, str]:
 class Resources(NamedTuple):
     """The CPUs and GPUs that a process needs or a node has.
 
-    GPUs come first, because they are rarer: the larger of two has more GPUs.
+    GPUs come first, because they are rarer: a tuple with more GPUs is the larger one.
     """
 
     gpus: float = 0.0
@@ -216,8 +216,8 @@ def needs_of_device(
 def _places(place: Place, role: Role, index: int) -> tuple[str, ...]:
     """The places of a device.
 
-    Ray decides which GPUs it gets. So a further target may have places with the same
-    names as the first one's.
+    Ray decides which GPUs the device gets. So a further target may have places with the
+    same names as the first one's.
     """
     is_named = role == "draft" or index <= len(place.servers)
     on_gpus = any(name.startswith("cuda") for name in place.target)
