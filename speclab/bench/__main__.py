@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from speclib import paths
 from speclib.atomic_files import write_atomically
 
-from . import orchestration, rates, speedups, vocabularies
+from . import orchestration, rates, speedups
 from .bench_rows import COLUMNS, FULL, BenchRow, Size
 
 Measure = Callable[[Size], Iterator[BenchRow]]
@@ -30,8 +30,6 @@ MEASURES: tuple[Measure, ...] = (
     speedups.good_draft,
     orchestration.emulated,
     orchestration.controller,
-    vocabularies.sampling,
-    vocabularies.messages,
 )
 
 

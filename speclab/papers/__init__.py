@@ -1,10 +1,10 @@
-"""Papers as data, and their tables filled: a number per cell and kind, claims judged.
+"""Reads papers as data, fills their tables with our numbers, and judges their claims.
 
 ``load_papers`` reads a paper (``load_paper``) into the classes of ``paper_schema``
 (``Paper``, ``Table``). ``fill`` adds numbers and verdicts to the printed table, from
 rows and from the committed virtual numbers, and returns a ``TableResult`` (see
 ``table_result``). ``numbers`` computes confidence intervals, ``verdicts`` judges
-claims, and ``ledger`` reads and writes both as CSV.
+claims, and ``ledger`` writes numbers and verdicts as CSV.
 """
 
 # The door: what other rooms may import. The rest is private to this room.

@@ -18,7 +18,7 @@ from .table_result import TableResult
 
 
 def add_acceptance_places(result: TableResult, values: Sequence[Value]) -> None:
-    """Adds the probabilities, row by row: the mean over texts of each text's share."""
+    """Adds each probability as the mean, over texts, of a text's accepted share."""
     table = result.table
     for row in table.row_labels:
         settings = table.settings_of(row, "", "measured")

@@ -42,7 +42,9 @@ class Calibration(BaseModel):
         if self.gamma == "best" and self.solve != "speedup":
             raise ValueError(f"gamma is 'best': give a number to solve {self.solve!r}")
         if self.over is None and self.solve == "run-ratio":
-            raise ValueError("'run-ratio' is a quotient: give the cell below as `over`")
+            raise ValueError(
+                "'run-ratio' is a quotient: give the divisor's cell as `over`"
+            )
         return self
 
     def alpha(self, printed: Lookup, where: str) -> float:

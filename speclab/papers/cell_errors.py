@@ -30,5 +30,5 @@ def _explain(error: Exception) -> str:
             problems.append(f"{name}: {problem['msg']}" if name else problem["msg"])
         return "; ".join(problems)
     if isinstance(error, KeyError) and not isinstance(error, SpeclibError):
-        return f"it lacks the setting {error}: give it one"
+        return f"it lacks the setting {error}: add it"
     return str(error)

@@ -31,7 +31,7 @@ def _check_difference(claim: Claim, by: tuple[str, ...]) -> None:
     )
     if not is_difference:
         raise BadValue(
-            f"claim {claim.id!r}: by = {list(by)} is no difference; for a ratio or "
+            f"claim {claim.id!r}: by = {list(by)} is not a difference; for a ratio or "
             'range give ["minus", label] with over, else ["minus", row, column]; '
             "it is a difference or a quotient, not both"
         )

@@ -23,9 +23,9 @@ ONE_EACH = Hardware(draft=1, target=1, reading=0.0, layers=0, join=0.0)
 
 
 def reserved_devices(spec: Spec, chosen: Mapping[str, Any]) -> int:
-    """The devices of a cell's run: its targets', and the draft's if it has one.
+    """The number of devices of a cell's run: its targets', and its draft's if any.
 
-    ``chosen``: the settings picked from a choice among several.
+    ``chosen``: the settings that a search picked.
     """
     settings = dict(spec.settings) | dict(chosen)
     drafts = about(spec.method).uses_draft
@@ -33,7 +33,7 @@ def reserved_devices(spec: Spec, chosen: Mapping[str, Any]) -> int:
 
 
 def count_devices(spec: Spec, drafts: bool, servers: int = 1) -> int:
-    """The devices of a run with ``servers`` targets, with or without a draft model."""
+    """The devices of a run with ``servers`` targets, plus the draft model if any."""
     if isinstance(spec, MeasuredSpec):
         return _count_places(spec.pair, drafts, servers, machine.cores())
     return _count_of_hardware(spec.latency, drafts, servers)

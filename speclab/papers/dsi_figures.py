@@ -1,8 +1,8 @@
 """The DSI paper's heatmaps and accounting: its charging rules and the method's code.
 
-The rules are in ``theory.dsi_heatmaps`` and ``theory.dsi_accounting``; a number that
-comes from them says so in its note. The code runs on the virtual clock, over a coarser
-grid. This module renders nothing: ``result.figure`` is what a view needs.
+The rules are in ``theory.dsi_heatmaps`` and ``theory.dsi_accounting``; the note of a
+number computed by them says so. The code runs on the virtual clock, over a coarser
+grid. This module renders nothing; ``result.figure`` contains what a view needs.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _add_extremes(
     suffix: str,
     note: str,
 ) -> None:
-    """Adds the extremes of a map for which the table has a row and a column."""
+    """Adds the extremes that the table has a row and a column for."""
     table = result.table
     for (panel, column), value in extremes.items():
         column += suffix

@@ -1,8 +1,8 @@
 """EasySpec's tables about the layers of a draft model.
 
-They say which layers share an input, and how similar fuzzy hidden states (from a
+The tables list which layers share an input, and how similar fuzzy hidden states (from a
 forward pass in which layers share inputs) are to exact ones (from a pass in which none
-do). This module knows no network.
+do). This module runs no network.
 """
 
 from __future__ import annotations

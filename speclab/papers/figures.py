@@ -31,7 +31,7 @@ class ReplayedSteps:
 class DraftLengths:
     """The best draft length at each iteration of a run, and the one that was used.
 
-    The end of the output cut short all but the first ``complete`` values.
+    The end of the output cuts all but the first ``complete`` values short.
     """
 
     values: tuple[int, ...]

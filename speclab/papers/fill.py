@@ -378,8 +378,8 @@ def _measured_notes(spec: MeasuredSpec, runs: CellRuns) -> list[str]:
 def _add_means(result: TableResult) -> None:
     """Adds columns that are the mean of the others, for every kind but paper.
 
-    If cells are left out, the mean would be over other columns than the printed one, so
-    it is left out too.
+    If a cell is left out, so is the mean: it would be over other columns than the
+    printed one.
     """
     table = result.table
     is_mean = {
@@ -441,7 +441,7 @@ def _add_quotients(result: TableResult) -> None:
 
 # -- verdicts --------------------------------------------------------------------------
 class TableNumbers:
-    """A table's numbers of one kind; for ``paper`` also those in other tables."""
+    """A table's numbers of one kind; for ``paper``, those of other tables, too."""
 
     def __init__(self, result: TableResult, kind: str):
         self.kind = kind
@@ -478,7 +478,7 @@ class TableNumbers:
 
 
 class NumbersOverSameDevices(TableNumbers):
-    """A table's speed-ups over the best plain decoding on the same devices, one kind.
+    """A table's speed-ups of one kind, over plain decoding on the same devices.
 
     Numbers that are not speed-ups are missing.
     """

@@ -1,7 +1,7 @@
 """The ledger: every number of every table with kind, unit and setup, as one CSV file.
 
-The verdicts on claims are a second file. Readers outside this repository rely on the
-columns of both.
+The verdicts on claims are in a second file. Tools outside this repository rely on the
+columns of both files.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class VerdictLine(NamedTuple):
     """A claim's verdict for one kind of number.
 
     ``holds`` is yes or no if the numbers' 95 % intervals settle it, and open otherwise.
-    It is "not judged" if no verdict is possible; the ``note`` says why.
+    It is "not judged" if no verdict is possible; the ``note`` gives the reason.
 
     In the file, a ``claim`` that ends in ``SAME_DEVICES_SUFFIX`` is the same claim,
     judged by speed-ups over the same devices.
@@ -91,7 +91,7 @@ class VerdictLine(NamedTuple):
 
 # -- writing ---------------------------------------------------------------------------
 def write_ledger(path: Path, lines: Iterable[LedgerLine]) -> None:
-    """Writes ledger.csv, whole or not at all.
+    """Writes ledger.csv atomically.
 
     Raises BadValue if two lines share a key.
     """
@@ -109,7 +109,7 @@ def write_ledger(path: Path, lines: Iterable[LedgerLine]) -> None:
 
 
 def write_claims(path: Path, lines: Iterable[VerdictLine]) -> None:
-    """Writes claims.csv, whole or not at all."""
+    """Writes claims.csv atomically."""
     write_atomically(path, to_csv(lines, VerdictLine._fields))
 
 

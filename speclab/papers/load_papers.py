@@ -1,7 +1,7 @@
-"""Papers as data: reads and checks their folders.
+"""Reads the folders of papers' data, and checks them.
 
-Any mistake in a file becomes one SpeclibError that names the file, the value and what
-would be right.
+Any mistake in a file becomes one SpeclibError that names the file, the value and the
+correction.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def load_paper(key: str, folder: Path | None = None) -> Paper:
     if not (folder / "paper.toml").exists():
         if folder.is_dir():
             raise BadValue(
-                f"{folder} has no paper.toml, which says whose tables these are: write "
-                "one, as data/papers/amusd has it (see docs/extend.md, A new paper)"
+                f"{folder} has no paper.toml, which describes the paper: write one "
+                "like that of data/papers/amusd (see docs/extend.md, A new paper)"
             )
         known = sorted(path.parent.name for path in DATA.glob("papers/*/paper.toml"))
         raise unknown_name(f"no paper {key!r} under {folder.parent}", key, known)
@@ -86,7 +86,7 @@ def _load_table(path: Path) -> Table:
     table = _parse(Table, raw, path)
     if table.item != path.stem:
         raise BadValue(
-            f"{path}: item is {table.item!r}; the file's name says {path.stem!r}"
+            f"{path}: item is {table.item!r}, but the file's name is {path.stem!r}"
         )
     if not re.fullmatch(r".*-\w+", table.item):
         raise BadValue(
@@ -135,7 +135,7 @@ def _print_order(table: Table) -> tuple[int, int, str, str]:
 
 # -- checks ----------------------------------------------------------------------------
 def _check_settings(table: Table, path: Path) -> None:
-    """Checks that the engine knows every setting, or that another one refers to it.
+    """Checks that each setting is one of the engine's, or that another refers to it.
 
     A setting refers to another one as "{name}".
     """

@@ -1,8 +1,8 @@
 """Numbers with their 95 % intervals, all computed in the same way.
 
 A number from n requests is computed once from all of them, and once without each of
-them. The spread of these n values says how sure the number is (the jackknife). Let x be
-the number and x_i the one without request i, both as logarithms if the number is
+them. The spread of these n values shows how certain the number is (the jackknife). Let
+x be the number and x_i its value without request i, both as logarithms if the number is
 positive by nature::
 
     variance    = (n - 1) / n * sum of (x_i - x) ** 2
@@ -18,9 +18,9 @@ logarithms are 0.693, 1.386, 2.079, with standard deviation 0.693, so the standa
 is 0.693 / sqrt(3) = 0.400, t(0.975, 2) is 4.303, and the interval is
 4 * exp(-1.722) .. 4 * exp(1.722) = 0.715 .. 22.4.
 
-One request says nothing about others: its interval is unbounded. A number without
-requests (a printed one, a closed form), or one that stays the same whichever request is
-left out, is exact.
+One request says nothing about others, so its interval is unbounded. A number is exact
+if it has no requests (a printed number, a closed form), or if it stays the same
+whichever request is left out.
 
 The interval does not account for several claims being judged at once, for a number
 picked because it is the largest, for a few prompts that are not typical of their task,
@@ -142,9 +142,9 @@ def average(numbers: Sequence[Number]) -> Number:
 def combine(
     operation: Callable[..., float], numbers: Sequence[Number], signed: bool = False
 ) -> Number:
-    """``operation`` on the numbers, and on their values without each request.
+    """Applies ``operation`` to the numbers, and to their values without each request.
 
-    A number that does not have a given request keeps its value without it.
+    If a number does not depend on the omitted request, its full value is used.
     """
     labels = dict.fromkeys(label for number in numbers for label in number.without)
     without = {}

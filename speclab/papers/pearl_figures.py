@@ -179,7 +179,7 @@ def _step_starts(trace: Trace, latency: Latency) -> tuple[float, ...]:
 def add_steps(result: TableResult) -> None:
     """Adds a row per replayed step, by the engine's own step number or start time.
 
-    A step that the engine takes at another time than the paper thus has no printed
+    So a step that the engine takes at a different time than the paper has no printed
     number to compare with.
     """
     table = result.table
@@ -215,11 +215,11 @@ def _add_step(
 def best_lengths(
     agrees: Sequence[bool], commits: Sequence[Event], gamma: int | None
 ) -> DraftLengths:
-    """How many drafts the target would accept at each iteration of a run.
+    """The number of drafts that the target would accept at each iteration of a run.
 
-    ``agrees`` says at which positions of the committed text draft and target choose the
-    same token. An iteration's best length is the length of the run of agreements that
-    begins at its first position::
+    ``agrees`` marks the positions of the committed text at which draft and target
+    choose the same token. An iteration's best length is the length of the run of
+    agreements that begins at its first position::
 
         agrees       y y n y y y y y
         iterations   1 2   3   4        commits of 1, 2, 2 and 3 tokens

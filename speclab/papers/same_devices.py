@@ -32,7 +32,7 @@ from .devices import hardware_of, places_of, reserved_devices
 from .numbers import Number, divide
 from .statistics import number_of
 
-# Statistics that are speed-ups, and the speed whose quotient each of them is.
+# Statistics that are speed-ups, and the speed that each of them divides.
 SPEED_OF = {"speedup": "decode_speed", "speedup_e2e": "speed_with_prefill"}
 
 # Statistics of virtual cells: the second number, by what bounds a forward pass.
@@ -45,9 +45,9 @@ ALL_CORES = "all-cores"  # folder of pairs whose target has all cores of another
 
 
 class SecondNumber(NamedTuple):
-    """A speed-up over the same devices, and what it was compared with.
+    """A speed-up over the same devices, with a note on its baseline.
 
-    ``devices`` is how many the method reserves.
+    ``devices`` is the number that the method reserves.
     """
 
     number: Number
@@ -122,8 +122,8 @@ def virtual_second_number(
     """A virtual speed-up over plain decoding on the same devices.
 
     We assume that forward passes are bound by bandwidth, as they are on GPUs; the note
-    gives the number for passes bound by compute. None if there is no description of the
-    latency file's devices.
+    gives the number for passes bound by compute. Returns None if the latency file's
+    devices are not described.
     """
     if hardware_of(spec).layers == 0:
         return None
@@ -146,8 +146,7 @@ def plain_gain(spec: VirtualSpec, chosen: Mapping[str, Any], bound: Bound) -> fl
     """How much faster plain decoding gets with the devices of a virtual run.
 
     If the run is compared with another method, that method's devices count too: the
-    result is the quotient of both gains. ``chosen``: the settings picked from a choice
-    among several.
+    result is the quotient of both gains. ``chosen``: the settings that a search picked.
     """
     hardware = hardware_of(spec)
     own = load_latency(spec.latency).target(1)

@@ -1,4 +1,4 @@
-"""Numbers of a table that do not come from running its cells one by one.
+"""Adds the numbers of a table that do not come from running its cells one by one.
 
 The table's file asks for them: its ``script`` names one of ``SCRIPTS`` or ``READERS``,
 a ``stat`` may be read from a single trace, and a column may name the ``books`` by which

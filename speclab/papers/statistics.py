@@ -54,7 +54,7 @@ def _draft_length(run: Totals) -> int:
 
 
 def _lent_share(run: Totals) -> float:
-    """The share of time with a device at work, less one exact draft pass per step."""
+    """The share of time with a device at work, minus one exact draft pass per step."""
     counts = run.counts
     return (counts.step_busy - counts.step_target / run.c) / counts.step_seconds
 
@@ -165,7 +165,7 @@ def apply_accounting(stat: str, accounting: str) -> str:
     """The statistic that a cell with this ``accounting`` reads.
 
     "whole_rounds": the last round of a text drafts as many tokens as any other, as in
-    published code. "as_published": what it drafts beyond the text counts as well.
+    published code. "as_published": drafts beyond the end of the text count, too.
     """
     if accounting not in ("committed", "whole_rounds", "as_published"):
         raise BadValue(
@@ -207,10 +207,10 @@ def _is_over_plain(name: str, runs: CellRuns) -> bool:
 
 
 def _parts(runs: CellRuns) -> dict[str, set[int]]:
-    """The requests that are left out together, by label; if there are few, each alone.
+    """The sets of requests that are left out together, by label.
 
-    More than 20 virtual requests are grouped: of n, request i is in part i * 20 // n.
-    Two cells with equally many requests then have the same labels.
+    A set has one request, unless there are more than 20 virtual ones: then request i of
+    n is in part i * 20 // n. So cells with the same number of requests share labels.
     """
     count = len(runs.stats)
     if runs.spec.kind != "virtual" or count <= MOST_PARTS:

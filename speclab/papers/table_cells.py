@@ -1,4 +1,4 @@
-"""Which cells of a table to run, and the run for each."""
+"""Selects the cells of a table to run, and builds the run for each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NEEDED_SETTINGS = {
 
 
 class TableCell(NamedTuple):
-    """A cell of a table to run: where it is, what is run, and what is read.
+    """A cell of a table to run: its position, its run, and the statistic to read.
 
     ``stat`` is the statistic to read; counts of passes are scaled to
     ``scaled_tokens``. ``calibrates`` says whether the printed cell sets its own run's

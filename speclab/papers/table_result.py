@@ -38,7 +38,7 @@ class TableResult:
                       with which claims compare
     claims_over_same_devices
                       verdicts on these
-    cost_ratios       c as it was timed, by row and column
+    cost_ratios       c as timed, by row and column
     left_out          cells that should be run but were not: claims on them are open
     machine           the machine of the timed numbers; "" if there are none
     are_stand_ins     whether the measured numbers come from other models and hardware

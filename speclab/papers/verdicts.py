@@ -1,11 +1,11 @@
-"""Judges claims: whether what a paper says about its numbers holds for others.
+"""Judges whether a paper's claims about its numbers hold for other numbers, too.
 
     verdict(claim, table, numbers)  ->  yes | no | open | not judged
 
 is a pure function: the same claim and numbers give the same verdict. A claim is about
-an order, a maximum, a ratio, a range or an equality. It asks one or more questions,
-each about one number. If the number's 95 % interval lies within the claim's limits, the
-answer is yes; if it lies outside, no; if it crosses a limit, the question is open::
+an order, a maximum, a ratio, a range or an equality. It consists of one or more
+questions, each about one number. If the number's 95 % interval is within the claim's
+limits, the answer is yes; if it is outside, no; if it crosses a limit, open::
 
     limits of the claim       |-------------|
     yes                          |---o--|
@@ -114,7 +114,7 @@ def can_be_judged_by_stand_ins(claim: Claim) -> bool:
 
 
 class _Noted:
-    """Numbers, with a list of the requested ones that are still to come."""
+    """Numbers, with a list of those requested that are not available yet."""
 
     def __init__(self, numbers: Numbers):
         self.kind = numbers.kind
@@ -185,10 +185,10 @@ class Line(NamedTuple):
 
 
 def judge_order(claim: Claim, table: Table, numbers: _Noted) -> Verdict:
-    """Whether the numbers of ``order`` fall strictly, in each line that has them all.
+    """Whether the numbers of ``order`` fall strictly in each line that has all of them.
 
-    Each number is compared with the next one. The verdict's value says in how many
-    lines the numbers fall, settled or not.
+    Each number is compared with the next one. The verdict's value counts the lines in
+    which the numbers fall, settled or not.
     """
     expected = " > ".join(claim.order)
     questions, falling, judged = [], 0, 0
@@ -208,8 +208,8 @@ def judge_order(claim: Claim, table: Table, numbers: _Noted) -> Verdict:
 def judge_argmax(claim: Claim, table: Table, numbers: _Noted) -> Verdict:
     """Whether the expected label is highest, in each line with at least two numbers.
 
-    It is compared with every other label. Of two equal numbers, both are highest. A
-    line without a number for the expected label cannot be judged.
+    It is compared with every other label. Two equal numbers can both be highest. A line
+    without a number for the expected label cannot be judged.
     """
     labels = table.row_labels if claim.over == "row" else table.column_labels
     questions, winners, wanted, remarks = [], [], [], []
@@ -309,7 +309,7 @@ def _expected_winner(claim: Claim, line: Line, numbers: _Noted) -> str | None:
 
 
 def _write_winners(winners: Sequence[str], expected: Sequence[str]) -> str:
-    """Each line's highest label; if all expect the same, how often each is highest.
+    """Each line's highest label, or counts of them if all lines expect the same label.
 
     "PEARL in 6 of 7, Speculative Decoding in 1", or "3, 5, 4".
     """
@@ -340,8 +340,8 @@ def judge_ratio(claim: Claim, table: Table, numbers: _Noted) -> Verdict:
 def judge_equal(claim: Claim, table: Table, numbers: _Noted) -> Verdict:
     """Whether of = by, or of = expected; lists are compared in order.
 
-    If two cells are compared, the tolerance is relative to the number of ``by``, as if
-    that were exact.
+    If two cells are compared, the tolerance is relative to the number of ``by``, which
+    is treated as exact.
     """
     judged = _judged_numbers(claim, table, numbers)
     if not claim.by:

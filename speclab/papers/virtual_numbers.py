@@ -185,7 +185,7 @@ def read_texts() -> dict[Key, dict[str, str]]:
 
 
 def write(lines: Iterable[dict[str, str]]) -> None:
-    """Writes the file, whole or not at all, sorted by name."""
+    """Writes the file atomically, sorted by name."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()

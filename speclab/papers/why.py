@@ -2,10 +2,10 @@
 
     print(why("pearl", "table-1", "PEARL (ours)", "CodeLlama 7&34B"))
 
-The virtual clock predicts the number from the paper's own inputs. These are replaced,
-one after the other, by the values in the measured cell's rows: see ``CAUSES``.
-It needs only the sums of a run, which are in its row. The time of passes made while the
-other model rests comes from the rows of speculative decoding on the same prompts. For a
+The virtual clock predicts the number from the paper's own inputs. We replace these one
+at a time by the values in the measured cell's rows (see ``CAUSES``). This needs only
+the sums of a run, which its row contains. The times of passes made while the other
+model is idle come from the rows of speculative decoding on the same prompts. For a
 table that prints the seconds of drafting and verification, see ``why_in_turns``.
 """
 
@@ -27,6 +27,7 @@ from speclib.errors import BadValue
 from speclib.methods import takes_gamma
 from speclib.trace.metrics import total
 
+from .causes import CONTRADICTIONS
 from .fill import Known
 from .load_papers import load_paper
 from .paper_schema import Table
@@ -36,7 +37,6 @@ from .virtual_numbers import keys_of
 from .why_in_turns import BY_TURNS, draft_pass, not_run, runs_by_turns, why_in_turns
 
 SHORT_TEXTS = 200  # simulated texts that replace the measured ones
-CONTRADICTIONS = ("conflict", "ceiling")  # errata with a different number for a cell
 
 
 @checked
@@ -45,7 +45,7 @@ def why(
 ) -> Reconciled:
     """Explains a cell's measured number step by step, starting from the printed one.
 
-    known  where numbers come from; None: everything published, and all runs made here
+    known  the sources of numbers; None: everything published, and all runs made here
 
     Raises SpeclibError for an unknown paper or table, and BadValue for a cell that is
     not a speed-up over plain decoding, or that lacks a prediction or a measurement.
@@ -58,8 +58,8 @@ def why(
     virtual, measured = (cells.get((row, column, k)) for k in ("virtual", "measured"))
     if virtual is None or measured is None or not _is_speedup(virtual):
         raise BadValue(
-            f"{item}, {row!r}, {column!r} is no speed-up, predicted and measured, of a "
-            "method with a window: give the row and the column of one"
+            f"{item}, {row!r}, {column!r} is not a predicted and measured speed-up of "
+            "a method with a window: give the row and the column of one"
         )
     prediction = known.virtual.get(keys_of(virtual)[0])
     runs = known.rows.of(measured.spec, known.machine_of(cells.values()))
@@ -86,7 +86,7 @@ def _is_speedup(cell: TableCell) -> bool:
 def _from_print(
     table: Table, row: str, column: str, predicted: float
 ) -> Iterator[Cause]:
-    """The causes between the printed and the predicted number that the paper gives."""
+    """The causes between print and prediction, from the paper's own numbers."""
     printed = table.printed(row, column)
     if printed is not None:
         yield Cause("printed", printed)
@@ -103,7 +103,7 @@ def _from_print(
 def _speedups(
     asked: ToySpec, runs: CellRuns, alone: CellRuns
 ) -> Iterator[tuple[str, float]]:
-    """The virtual speed-up after each cause, which includes all earlier causes.
+    """The virtual speed-up after each cause, with all earlier causes included.
 
     asked  the predicted cell, which is the starting point
     alone  speculative decoding on the same prompts
@@ -145,7 +145,7 @@ def _speedups(
 
 
 def _run(toys: ToyCell) -> Counts:
-    """The total counts over short texts by these toy models."""
+    """The total counts of these toy models over short texts."""
     return total(run_requests(toys, SHORT_TEXTS))
 
 

@@ -1,8 +1,8 @@
 """Why a measured gain differs from the printed one, if draft and target take turns.
 
-For tables that print the seconds of drafting, of verification and in all, such as
-EasySpec's Table 2. A round takes the sum of its parts. These are replaced, one after
-another, by the values measured here: see ``CAUSES``. The cost ratio is from speculative
+For tables that print the seconds of drafting, of verification and in total, such as
+EasySpec's Table 2. A round takes the sum of its parts. We replace these one at a time
+by the values measured here (see ``CAUSES``). The cost ratio comes from speculative
 decoding on the same prompts, whose draft passes are exact.
 """
 
@@ -33,11 +33,11 @@ BY_TURNS = "speculative"  # the method in which one model rests while the other 
 
 
 class Predicted(NamedTuple):
-    """A row's predicted cells, their speed-up, and where the seconds come from.
+    """A row's predicted cells, their speed-up, and the seconds of passes behind them.
 
-    ``plain`` is plain decoding, ``own`` the method in all, ``drafting`` and
-    ``verification`` its parts, which are runs of ``spec``. ``pass_seconds`` are those
-    of a target pass on a single device, ``latency`` has all passes of the method.
+    ``plain`` is plain decoding, ``own`` the whole method, ``drafting`` and
+    ``verification`` its parts; all three are runs of ``spec``. ``pass_seconds`` is the
+    time of a target pass on a single device, ``latency`` has the method's own passes.
     """
 
     plain: TableCell
@@ -92,14 +92,14 @@ class Round:
 
     @property
     def speedup(self) -> float:
-        """Over plain decoding, which writes a token per pass."""
+        """The speed-up over plain decoding, which writes a token per pass."""
         return self.tokens / (self.draft + self.target * self.longer + self.messages)
 
 
 def why_in_turns(
     table: Table, row: str, cells: Mapping[Key, TableCell], known: Known
 ) -> Reconciled:
-    """The causes of a row's gain: ``main.of`` over ``main.by``, two columns of seconds.
+    """The causes of a row's gain, which is ``main.of`` over ``main.by``, in seconds.
 
     Raises BadValue if a number is missing.
     """
@@ -128,7 +128,7 @@ def runs_by_turns(
 
 
 def draft_pass(run: Counts, gamma: int | None) -> float:
-    """Seconds of a draft pass, after the first round's window."""
+    """Seconds per draft pass, not counting the passes of each text's first window."""
     return ratio(run.step_draft, run.draft_runs - (gamma or 0) * run.requests)
 
 
@@ -194,6 +194,8 @@ def _from_print(table: Table, predicted: Predicted, outcome: Counts) -> Iterator
         return
     plain, seconds, drafting, verification = (number or 0 for number in printed)
     yield Cause("printed", plain / seconds)
+    seconds = drafting + verification
+    yield Cause("its own tables", plain / seconds)
     plain = 100 * predicted.pass_seconds
     yield Cause("plain decoding", plain / seconds)
     seconds += outcome.per_100(outcome.step_draft) - drafting
@@ -207,7 +209,7 @@ def _from_print(table: Table, predicted: Predicted, outcome: Counts) -> Iterator
 def _rounds(
     predicted: Predicted, outcome: Counts, here: Measured
 ) -> Iterator[tuple[str, float]]:
-    """The speed-up after each cause, which includes all earlier ones."""
+    """The speed-up after each cause, with all earlier causes included."""
     yield "predicted", _simulated_round(predicted, outcome).speedup
     toys = toy_cell(predicted.spec.changed(tokens=here.tokens))
     round_ = _simulated_round(predicted, total(run_requests(toys, SHORT_TEXTS)))

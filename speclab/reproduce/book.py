@@ -89,6 +89,16 @@ class Book:
             lines += lines_of_others(result, self._known)
         return lines
 
+    @property
+    def pages(self) -> list[str]:
+        """The items with a page of their own: those with more than printed numbers."""
+        elsewhere = {line.item for line in self.others}
+        return [
+            item
+            for item, result in self.filled.items()
+            if result.has_numbers_of_ours or item in elsewhere
+        ]
+
     @cached_property
     def _known(self) -> Known:
         return Known.here(self._errors)

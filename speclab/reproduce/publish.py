@@ -66,12 +66,10 @@ def write_tables(books: Iterable[Book]) -> None:
         lines += book.others
         folder = paths.REPORTS / book.paper.key
         folder.mkdir(parents=True, exist_ok=True)
-        for item, result in book.filled.items():
-            if not result.has_numbers_of_ours:
-                continue
+        for item in book.pages:
             text = page_markdown(book.page(item))
             write_atomically(folder / f"{item}.md", text)
-        text = paper_markdown(book.paper, book.filled)
+        text = paper_markdown(book.paper, book.filled, book.pages)
         write_atomically(paths.REPORTS / f"{book.paper.key}.md", text)
     write_ledger(paths.REPORTS / "ledger.csv", lines)
     write_claims(paths.REPORTS / "claims.csv", claims)

@@ -1,9 +1,9 @@
 """Self-grading exercises with exact answers.
 
 ``check_...(function)`` runs a student's function and returns a card. The card confirms
-a right answer, or shows the smallest counterexample with numbers and the likely cause.
-For functions that flip coins, every outcome is enumerated, so the answer does not
-depend on luck. Errors in the function are reported on the card, never raised.
+a correct answer, or shows the smallest counterexample with numbers and the likely
+cause. For functions that flip coins, every outcome is enumerated, so the answer does
+not depend on luck. Errors in the function are reported on the card, never raised.
 
 Lessons also use ``predict``, ``quiz``, ``find_bugs``, ``outcome_tree``, ``real_run``,
 ``stored_runs`` and ``plan_run``.

@@ -16,7 +16,7 @@ from speclib.drawing.display import NotebookView
 from speclib.drawing.svg import INK, card, text_at
 
 ONE_AT_A_TIME = Lock()  # two runs on the same cores would slow each other down
-SIZE_BEFORE = (900, 60)  # pixels of the still picture before a run
+SIZE_BEFORE = (900, 60)  # of the still picture before a run, in pixels
 
 
 class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped

@@ -36,10 +36,10 @@ WHAT_IF: dict[str, Any] = {
 }  # as in the lessons
 C, ALPHA = WHAT_IF["c"], WHAT_IF["alpha"]
 ROUND_WITH_A_REJECTION = 4  # in PEARL's run; the rejected draft is in the window
-BOTH_CACHES_STALE = 12  # step of that run
+BOTH_CACHES_STALE = 12  # a step of that run
 PNG_SCALE = 3  # PNG pixels per pixel of the picture
 LAYER_SECONDS = 0.85e-3  # EasySpec's Llama-3-8B: 27.2 ms per pass, over 32 layers
-PASS = 1.0  # seconds of a target pass, so that plain decoding writes a token per second
+PASS = 1.0  # seconds per target pass, so that plain decoding writes 1 token a second
 TIMES_PLAIN = "times as fast as plain decoding [formula]"
 
 
@@ -83,7 +83,7 @@ def accept_bars() -> str:
 
 
 def all_outcomes() -> str:
-    """The outcome tree of the right test."""
+    """The outcome tree of the correct test."""
     return bugs.outcome_tree().tree.picture()
 
 
@@ -131,7 +131,7 @@ def speed_against_gamma() -> str:
 
 
 def speed_against_c() -> str:
-    """Speculative decoding and PEARL at each cost ratio, with their usual gamma."""
+    """Speculative decoding with its best gamma, and PEARL, at each cost ratio."""
     turns: dict[int, float] = {}
     both: dict[int, float] = {}
     for c in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20):

@@ -25,12 +25,12 @@ HIDDEN = {
     "D": "untested drafts",
     "E": "residual not normalised",
 }
-# How the outcome tree of each bug differs from that of the right test.
+# How the outcome tree of each bug differs from that of the correct test.
 SHOWN = {
     "residual from p": "The right number of drafts is accepted. But after b is "
     "rejected, b may still be written.",
     "q forgotten in the test": "Too few drafts of each token are accepted. Even a and "
-    "c are rejected, which the draft model proposes too rarely.",
+    "c, which the draft model proposes too rarely, are rejected at times.",
     "reused coin": "The right number of drafts is accepted, and after b is rejected, b "
     "is never written. But c is the replacement more often than it should be, though "
     "less often than a.",
@@ -44,7 +44,7 @@ P, Q = distribution(0.5, 0.2, 0.3), distribution(0.2, 0.6, 0.2)
 
 
 def method_of(letter: str) -> Verify:
-    """The test behind this letter, or the right test for "no bug"."""
+    """The test behind this letter, or the correct test for "no bug"."""
     if letter == NO_BUG:
         return verify
     for mistake in MISTAKES:
@@ -85,7 +85,7 @@ class OutcomeTree(WithSentence):
 
 
 def outcome_tree() -> OutcomeTree:
-    """All outcomes of one draft, under the right test and under five with a bug."""
+    """All outcomes of one draft, under the correct test and five tests with a bug."""
     return OutcomeTree()
 
 
@@ -103,7 +103,7 @@ class NamedBugs:
 
 
 def find_bugs(**names: Any) -> NamedBugs:
-    """Judges a student's names for the bugs behind some letters.
+    """Judges whether a student has named the bug behind each letter.
 
     ``names``: letter -> name, as in ``find_bugs(A="reused coin")``. A ``...`` is
     skipped. Case and extra spaces do not matter. The card for an unknown letter or name

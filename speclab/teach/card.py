@@ -36,7 +36,7 @@ class Fold(NamedTuple):
     below: str
 
     def html(self, style: str = "") -> str:
-        """The fold, which needs no script and no kernel."""
+        """The fold as HTML, which needs no script and no kernel."""
         styled = f' style="{style}"' if style else ""
         summary = f"<summary{styled}>{escape(self.line)}</summary>"
         return f"<details>{summary}{self.below}</details>"
@@ -49,7 +49,7 @@ class Card:
     heading   whether the exercise is solved
     verdict   a sentence: praise, or the counterexample with numbers
     cause     the name of the likely mistake; empty if unknown
-    details   more sentences, for example on the likely cause
+    details   more sentences, for example about the likely cause
     hints     from a nudge to nearly the answer, each behind a button
     """
 

@@ -1,6 +1,6 @@
 """An exercise whose answer is a number or a distribution.
 
-We call the student's function for every case, starting with the smallest. The first
+We call the student's function on every case, starting with the smallest. The first
 case with a wrong answer is the counterexample on the card.
 """
 
@@ -49,11 +49,11 @@ class Formula:
     Calling it with a student's function returns the card.
 
     name      key of the hints and the mistakes' questions in ``data/lessons``
-    right     the right function; the card uses its argument names
-    quantity  the function's value, in words
+    right     the correct function; the card uses its argument names
+    quantity  what the function returns, in words
     cases     arguments, starting with the easiest to follow
     wrong     name of a mistake -> a function that makes it
-    praise    text of the card for a right function
+    praise    text of the card for a correct function
     is_count  whether the answer is a count, so that a neighbouring whole number counts
               as right
     """
@@ -123,7 +123,7 @@ class Formula:
         return wrong_card(str(failed))
 
     def _verdict(self, case: tuple[Any, ...], answer: Any, expected: Any) -> str:
-        """The answer of a wrong function in a case, and the right one."""
+        """Compares a wrong answer in a case with the right one, in a sentence."""
         if answer is None:
             return f"For {self._describe(case)} your function returns nothing."
         given, wanted = _shown(answer), _shown(expected)
@@ -167,7 +167,7 @@ def _are_rounded(answers: list[Any], expected: list[Any]) -> bool:
     for digits in range(5):
         try:
             rounded = [np.round(value, digits) for value in expected]
-        except TypeError:  # a text
+        except TypeError:  # a string
             return False
         if is_same(answers, rounded):
             return True
@@ -180,7 +180,7 @@ def _are_near(answers: list[Any], expected: list[Any]) -> bool:
         try:
             if not np.allclose(answer, wanted, rtol=NEAR, atol=0):
                 return False
-        except (TypeError, ValueError):  # a text, or a different length
+        except (TypeError, ValueError):  # a string, or a different length
             return False
     return True
 
@@ -194,7 +194,7 @@ def _is_next_to(answer: Any, expected: float) -> bool:
 
 
 def _shown(value: Any, digits: int = 4) -> str:
-    """A number with at most ``digits`` digits, a distribution as "(0.2, 0.8)"."""
+    """A number with up to ``digits`` digits; a distribution as "(0.2, 0.8)"."""
     if isinstance(value, np.ndarray | list | tuple):
         return f"({', '.join(_shown(entry, digits) for entry in value)})"
     if isinstance(value, float | np.floating):

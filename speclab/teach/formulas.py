@@ -1,6 +1,6 @@
 """Exercises whose answer is a number or a distribution, with their known mistakes.
 
-``data/lessons/mistakes.toml`` has the question for the card of each mistake.
+``data/lessons/mistakes.toml`` contains the question that a card asks about a mistake.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .formula import BY_ZERO, Answer, Formula
 
 
 def distribution(*probabilities: float) -> Row:
-    """A distribution."""
+    """A distribution with these probabilities."""
     return np.array(probabilities)
 
 
@@ -41,7 +41,7 @@ DISTRIBUTIONS = (
 
 
 def _cases_with_tokens() -> list[tuple[Row, Row, int]]:
-    """Each pair of distributions with each token that the draft model may write."""
+    """Each pair of distributions with each token that the draft model can propose."""
     cases = []
     for p, q in DISTRIBUTIONS:
         for token in np.flatnonzero(q):
@@ -126,7 +126,7 @@ check_samples = Formula(
             4 * found * (1 - found) / (found - p) ** 2
         ),
     },
-    praise="Half the difference takes four times as many samples.",
+    praise="To see half the difference takes four times as many samples.",
     is_count=True,
 )
 
@@ -189,7 +189,7 @@ check_speed = Formula(
         ([(4, 4, 5), (4, 0, 1)], 2.0),
         ([(3, 1, 2), (3, 3, 4), (3, 2, 3)], 1.5),
         ([(5, 0, 1), (5, 5, 3)], 0.8),  # the last round is cut at the end of the text
-        ([(4, 2, 3), (4, 2, 3), (4, 1, 2)], 3.0),  # rounds may be alike
+        ([(4, 2, 3), (4, 2, 3), (4, 1, 2)], 3.0),  # rounds may be identical
         # Rounds of PEARL, some without a token from the target.
         ([(4, 1, 1), (4, 4, 4), (4, 2, 3)], 1.0),
     ),
@@ -320,7 +320,7 @@ Fan = tuple[int, ...]
 
 
 def mean_round_of_ssd(gamma: int, hit: float, draft: float, target: float) -> float:
-    """A fork during a target pass, after a backup if no window was ready.
+    """A fork during a target pass, preceded by a backup if no window was ready.
 
     Source: ours, from arXiv:2603.03251.
     """
@@ -357,12 +357,12 @@ check_ssd_round = Formula(
             + (1 - hit) * (target + gamma * draft)
         ),
     },
-    praise="After a hit drafting costs nothing, if it fits into a target pass.",
+    praise="After a hit, drafting costs no time if it fits into a target pass.",
 )
 
 
 def chances_of_outcomes(fan: Fan, alpha: float) -> list[float]:
-    """The probability that 0, 1, 2 ... and all drafts are accepted."""
+    """The probabilities that exactly 0, 1, 2, ... or all drafts are accepted."""
     gamma = len(fan) - 1
     chances = [(1 - alpha) * alpha**k for k in range(gamma)]
     return [*chances, alpha**gamma]
@@ -376,7 +376,7 @@ def gain_of_a_guess(count: int, power: float) -> float:
 
 
 def most_useful_guess(fan: Fan, alpha: float, power: float) -> int:
-    """The number of accepted drafts after which one more guess avoids most misses.
+    """The number of accepted drafts after which one more guess avoids the most misses.
 
     Source: the power law of arXiv:2603.03251.
     """
@@ -437,7 +437,7 @@ check_next_guess = Formula(
 
 
 def round_of_duodecoding(gamma: int, k: int, draft: float, target: float) -> float:
-    """One pass for all first tokens, then one for each other token. Source: ours."""
+    """A draft pass for all first tokens, and one for each other. Source: ours."""
     length = gamma // k
     return max((1 + k * (length - 1)) * draft, target)
 
@@ -473,7 +473,7 @@ check_duo_round = Formula(
 
 
 def count_of_sequences(first: tuple[float, ...], second: float, gamma: int) -> int:
-    """The number of first tokens above theta, lowered to a divisor of gamma.
+    """The number of first tokens above theta, rounded down to a divisor of gamma.
 
     Source: DuoDecoding, section 3.2, and its published code.
     """
@@ -502,7 +502,7 @@ check_sequences = Formula(
         ((0.60, 0.30, 0.10), 0.90, 6),
         ((0.90, 0.10), 1.00, 4),
         ((0.10, 0.20, 0.50, 0.20), 0.30, 4),  # the likeliest is not the first
-        ((0.50, 0.25, 0.25), 0.50, 6),  # exactly at the limit does not count
+        ((0.50, 0.25, 0.25), 0.50, 6),  # a token exactly at the limit does not count
         ((0.25, 0.25, 0.25, 0.25), 0.50, 4),  # all are equally likely
         ((0.10,) * 10, 0.50, 20),
     ),
@@ -520,7 +520,7 @@ check_sequences = Formula(
             1 + _likely(first, max(first) * second), gamma
         ),
     },
-    praise="So a draft model splits its budget if it is unsure, and not if it is sure.",
+    praise="So a draft model splits its budget only if it is unsure.",
 )
 
 # -- lesson 50: EasySpec ---------------------------------------------------------------
@@ -614,7 +614,7 @@ check_seconds = Formula(
         (1, 1.0, 0.8, 0.1),
         (4, 0.108, 0.08, 0.001),
         (8, 0.1, 0.06, 0.002),
-        (3, 0.2, 0.2, 0.01),  # only reading
+        (3, 0.2, 0.2, 0.01),  # the whole pass is reading
         (4, 0.2, 0.01, 0.02),  # more devices are slower here
     ),
     wrong={
@@ -640,7 +640,7 @@ check_seconds = Formula(
             alone - reading + (reading + joining) / n if n > 1 else alone
         ),
     },
-    praise="So more devices help while reading is most of the pass.",
+    praise="So more devices help as long as reading takes most of the pass.",
 )
 
 
@@ -663,7 +663,7 @@ check_break_even = Formula(
         "ratio upside down": lambda c: c,
         "share left over": lambda c: 1 - 1 / c,
     },
-    praise="So a fast draft model may be wrong often, but a slow one hardly ever.",
+    praise="So a fast draft model can afford to be wrong often, but a slow one cannot.",
 )
 
 
@@ -715,7 +715,7 @@ check_best_gamma = Formula(
 def limit_of_batch(
     tokens: float, rows: float, fixed: float, per_token: float, drafting: float
 ) -> float:
-    """B*, the batch size at which speculation stops paying, without KV caches."""
+    """B*, the batch size at which speculation stops paying off, without KV caches."""
     return batch_that_stops_paying(tokens, rows, fixed, per_token, drafting)
 
 

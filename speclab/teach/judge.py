@@ -29,9 +29,9 @@ class RuleExercise:
     name         key of the hints in ``data/lessons``
     cases        the cases to try, starting with the smallest
     rows_as      converts distributions to the type of a rule's arguments
-    slowness_in  describes how a rule could keep more drafts in a case; None if not
+    slowness_in  describes how a rule could keep more drafts in a case, or None
     mistakes     wrong rules, by name
-    praise       text of the card for a right rule
+    praise       text of the card for a correct rule
     """
 
     name: str
@@ -121,7 +121,7 @@ def _likely_in(distributions: Sequence[Distribution]) -> list[Distribution]:
 
 
 def own_randomness() -> Card:
-    """The card of a function with random numbers other than its coins."""
+    """The card of a function that uses random numbers other than its coins."""
     return wrong_card(
         "When we ran your function a second time, it did something else.",
         "We try every outcome of the coins, so all randomness must come from `coin()` "

@@ -1,4 +1,4 @@
-"""The texts of exercises, guesses and quizzes in ``data/lessons``."""
+"""Loads the texts of exercises, guesses and quizzes from ``data/lessons``."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Guess(BaseModel):
 
 @cache
 def load_guesses() -> dict[str, Guess]:
-    """All guesses by name."""
+    """All guesses, by name."""
     guesses = read_toml(FOLDER, "guesses", "the guesses are missing")
     return {name: Guess.model_validate(guess) for name, guess in guesses.items()}
 
@@ -78,7 +78,7 @@ def find_guess(name: str) -> Guess:
 
 @cache
 def load_quizzes() -> dict[str, Quiz]:
-    """All quizzes by name."""
+    """All quizzes, by name."""
     quizzes = read_toml(FOLDER, "quizzes", "the quizzes are missing")
     return {name: Quiz.model_validate(quiz) for name, quiz in quizzes.items()}
 
@@ -99,7 +99,7 @@ def load_hints() -> dict[str, list[str]]:
 
 @cache
 def load_questions() -> dict[str, dict[str, str]]:
-    """The question on a card, by exercise and mistake."""
+    """The questions on cards, by exercise and mistake."""
     return read_toml(FOLDER, "mistakes", "the questions on mistakes are missing")
 
 

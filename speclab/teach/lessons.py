@@ -1,14 +1,14 @@
 """Makes the students' lessons from the lessons with solutions.
 
-A lesson is written once, in ``notebooks/solutions``. A solution is between the two
-markers of otter-grader:
+A lesson is written once, in ``notebooks/solutions``. A solution is between
+otter-grader's two markers:
 
     def acceptance(p, q, token):
         # BEGIN SOLUTION
         return min(1.0, p[token] / q[token])
         # END SOLUTION
 
-The students' lesson, in ``notebooks/learn``, has dots instead.
+The students' lesson, in ``notebooks/learn``, has ``...`` instead.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def write_lessons(folder: Path = NOTEBOOKS) -> list[Path]:
 
 
 def _code_cells(path: Path) -> dict[str, NotebookNode]:
-    """The code cells of a notebook by their source; {} if it does not exist."""
+    """The code cells of a notebook, by source; {} if it does not exist."""
     if not path.is_file():
         return {}
     cells = read_notebook(path).cells

@@ -40,12 +40,12 @@ from .judge import is_untouched, own_randomness, with_hints
 from .lesson_files import named_mistakes
 from .reward import STAGES, reward_of
 
-# When sampling, two right methods may differ in speed by chance. A test with the wrong
-# q differs by more than this factor.
+# When sampling, two correct methods may differ in speed by chance. A test that uses the
+# wrong q differs by more than this factor.
 CHANCE = 1.1
 SLOW = "slower than it could be"
 END_OVERLOOKED = "end token overlooked"
-WORKS_ON = "After the text has ended, your method still uses a model or commits."
+WORKS_ON = "After the text has ended, your method still uses a model or commits tokens."
 ASK_GOING = (
     "An end token in the middle of a block ends the text before its limit. Do you "
     "check `world.going` before each step?"
@@ -54,11 +54,11 @@ ASK_GOING = (
 
 @dataclass(frozen=True)
 class MethodExercise:
-    """A method to write.
+    """An exercise that asks for a method.
 
     name       name of the registered method
     wrong      (name of a mistake, a method that makes it)
-    failing    the same, for mistakes that raise an error
+    failing    the same for mistakes that raise an error
     setup      the models and texts on which we try the student's method
     """
 
@@ -68,7 +68,7 @@ class MethodExercise:
     setup: Setup = Setup()
 
     def check(self, method: Method) -> Card:
-        """The card for a student's method, with a demonstration if it is right."""
+        """The card for a student's method, with a demonstration if it is correct."""
         if is_untouched(method):
             return with_hints(not_begun(), self.name)
         card = with_hints(self._judge(method), self.name)
@@ -128,7 +128,7 @@ class MethodExercise:
         return self._card_of_problem(card, behaviour)
 
     def _describe_speeds(self, pairs: Sequence[tuple[ClockRun, ClockRun]]) -> list[str]:
-        """Compares a method's speed with ours, in a sentence per run."""
+        """Compares a method's speed with ours, in one sentence per run."""
         sentences = []
         for own, page in pairs:
             how = "greedily" if own.temperature == 0 else "at temperature 1"
@@ -153,7 +153,7 @@ class MethodExercise:
         return card
 
     def _behaves_as(self, method: Method, behaviour: Behaviour) -> bool:
-        """Whether one of our methods does the same, first on the virtual clock."""
+        """Whether a method of ours does the same, compared first on the clock."""
         try:
             for run in behaviour.clock:
                 own = clock_run_of_ours(method, self.setup, run.c, run.temperature)
@@ -195,7 +195,10 @@ def behaviour_of_ours(method: Method, setup: Setup) -> Behaviour:
 def clock_run_of_ours(
     method: Method, setup: Setup, c: float, temperature: float
 ) -> ClockRun:
-    """One of our methods' runs on the clock; quicker than its whole behaviour."""
+    """Runs one of our methods on the virtual clock.
+
+    This is quicker than computing its whole behaviour.
+    """
     return run_on_clock(method, setup, c, temperature)
 
 

@@ -184,7 +184,7 @@ class StudentsSpeculation(Speculation):
 
 
 def _checked_draft(left: Any) -> Draft:
-    """The rest of the draft as a tuple. Raises Failed if it is not drafts."""
+    """The rest of the draft as a tuple. Raises Failed unless all are drafts."""
     is_draft = isinstance(left, tuple | list)
     if is_draft and all(isinstance(draft, Drafted) for draft in left):
         return tuple(left)
@@ -226,7 +226,7 @@ DSI = MethodExercise(
     setup=Setup(
         walks=(Walk(2, 2, 3),),
         servers=3,
-        clock_c=(4.0, 1.0),  # with 1 the target's rows may come before the draft
+        clock_c=(4.0, 1.0),  # with c = 1, the target's rows may precede the draft
         clock_gamma=2,
         clock_tokens=100,
         words="lookahead 2, three servers",
@@ -274,10 +274,10 @@ def check_duodecoding(step: Step) -> Card:
 def check_dsi(commit: DSICommit) -> Card:
     """Checks ``commit(world, known_rows, draft)``: what DSI commits, and when.
 
-    ``known_rows``: the target's distribution by the text before it. ``draft``: the
+    ``known_rows``: text -> the target's distribution after it. ``draft``: the
     tokens that the draft model has written after the committed text. The function
-    commits all verified tokens, and returns the rest of the draft. Everything else is
-    our DSI.
+    commits all verified tokens, and returns the rest of the draft. We provide
+    everything else.
     """
     return DSI.check(dsi_with(commit))
 

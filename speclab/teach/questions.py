@@ -43,7 +43,7 @@ class Foldable:
         raise NotImplementedError
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
-        """The three forms by MIME type."""
+        """The three stored forms, by MIME type."""
         return {
             "text/plain": repr(self),
             "text/html": folded_html(self.question, self.folds()),

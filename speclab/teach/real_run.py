@@ -92,7 +92,7 @@ class RealRun(BehindButton):
             self.timeline.update(*self.runs)
 
     def _outcome(self, runs: list[Result]) -> str:
-        """A sentence with the text, or one on how the texts differ."""
+        """A sentence with the text, or one that says that the texts differ."""
         if not runs:
             return "Stopped before the first method."
         texts = {run.tokens: run.text for run in runs}
@@ -168,7 +168,7 @@ class PlanRun(BehindButton):
         self.table: pd.DataFrame | None = None
         super().__init__(
             "Not run yet. The button measures every method that this pair can run, "
-            "alternating with plain decoding. On two CPU cores this takes some minutes."
+            "alternating with plain decoding. It takes a few minutes on two CPU cores."
         )
 
     def work(self) -> str:

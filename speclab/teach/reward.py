@@ -1,8 +1,8 @@
-"""The reward for a right method: its timeline, and a button for real models.
+"""The reward for a correct method: its timeline, and a button for real models.
 
 The timeline shows the student's method on the virtual clock, below another method for
 comparison. The button runs both with real models. During a run the student's method is
-registered under a name. This module knows no exercise, and does not judge the method.
+registered under a name. This module uses no exercise, and does not judge the method.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Stage:
     """How a student's method is shown.
 
     name      its name in the timeline, for example "your PEARL"
-    above     the registered method above it
+    above     the registered method to show above it
     settings  the student's method's settings on the virtual clock
     devices   settings of the real run; see ``open_world``
     """

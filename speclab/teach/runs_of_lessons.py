@@ -54,7 +54,7 @@ def _result(text: str, pieces: dict[int, str], trace: Trace) -> Result:
 def store_runs(path: Path, runs: Sequence[Result]) -> None:
     """Writes runs of several methods on one prompt, for ``stored_runs`` to read.
 
-    ``runs``: for example a button's ``shown.runs``.
+    ``runs``: for example the ``runs`` of a ``real_run`` button.
     """
     pieces: dict[int, str] = {}
     for run in runs:

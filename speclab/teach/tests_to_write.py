@@ -92,7 +92,7 @@ def block_with(
     by_weight_alone: bool = False,
     keeps_shortest: bool = False,
 ) -> Verify:
-    """The block test, which is right by default; each argument makes a mistake."""
+    """The block test, correct by default; each argument introduces a mistake."""
 
     def rule(
         drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin
@@ -129,7 +129,7 @@ def block_with(
 def _left_after(
     weights: Sequence[float], q: Sequence[Row], p: Sequence[Row], length: int
 ) -> Row:
-    """By token, the weight left for the target's own token after ``length`` drafts."""
+    """The residual after ``length`` drafts, not normalised."""
     left: Row = np.maximum(weights[length] * p[length] - q[length], 0)
     return left
 

@@ -75,16 +75,6 @@ def pearl_tokens(alpha: float, gamma: int) -> float:
     return block / (rejected + alpha)
 
 
-def pearl_rows(alpha: float, gamma: int) -> float:
-    """Tokens fed to the target per step: 1 in pre-verify, gamma in post-verify.
-
-    Their probabilities are as in ``pearl_tokens``. Source: ours.
-    """
-    rejected = (1 - alpha) * geometric(alpha, gamma)
-    pre_verify = rejected / (rejected + alpha)
-    return pre_verify + (1 - pre_verify) * gamma
-
-
 def pearl_speed(
     alpha: float, gamma: int, draft: float, target: float, without: str | None = None
 ) -> float:
@@ -110,14 +100,6 @@ def pearl_speed(
             return 1 / step
         return (1 + alpha * block) / (step + alpha * target)
     raise BadValue(f"without is {without!r}: give 'pre-verify', 'post-verify' or None")
-
-
-def pearl_best(alpha: float, draft: float, target: float) -> int:
-    """The draft length at which ``pearl_speed`` is highest.
-
-    It is floor(c) or ceil(c), depending on alpha.
-    """
-    return max(GAMMAS, key=lambda gamma: pearl_speed(alpha, gamma, draft, target))
 
 
 def run_tokens(alpha: float) -> float:

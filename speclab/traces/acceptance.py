@@ -18,7 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from math import nan
 from operator import mul
 from typing import Any, NamedTuple
@@ -360,9 +360,3 @@ def conditional(by_position: Sequence[float]) -> tuple[float, ...]:
         rates.append(rate / before if before else 0.0)
         before = rate
     return tuple(rates)
-
-
-def expected_length(rates: Sequence[float]) -> float:
-    """Tokens per window at these conditional rates, including the token after it."""
-    chances: list[float] = list(accumulate(rates, mul))
-    return 1 + sum(chances)

@@ -51,7 +51,7 @@ def inline(svg: str) -> str:
 
 
 def start_that_fits(text: str, most_width: float) -> str:
-    """The longest start of ``text`` that is at most ``most_width`` pixels wide."""
+    """The longest prefix of ``text`` that is at most ``most_width`` pixels wide."""
     shown = ""
     for letter in text:
         if text_width(shown + letter) > most_width:
@@ -73,7 +73,7 @@ class Still:
         raise NotImplementedError
 
     def picture(self) -> str:
-        """SVG."""
+        """The picture as SVG."""
         return card(self.drawing(), *self.size)
 
     def _repr_mimebundle_(self, **_: object) -> MimeBundle:

@@ -1,4 +1,4 @@
-"""The type of a picture's argument that is any collection of numbers."""
+"""The type of an argument that accepts any collection of numbers."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class AlgorithmOne:
             self._verifier = (*survivor, TARGET)  # line 11
 
     def _is_terminated(self, thread: Thread) -> bool:
-        """Whether the thread, or one that it originates from, has been terminated."""
+        """Whether the thread, or one of its ancestors, has been terminated."""
         for length in range(1, len(thread) + 1):
             if thread[:length] in self._terminated:
                 return True

@@ -162,13 +162,13 @@ def test_pearls_table_2_uses_the_pair_of_table_12():
 
 def test_pearls_tables_print_speeds_of_several_runs():
     said = finding_text("pearl-mixed-runs")
-    assert "Table 4 has 3.79 and 2.35, Table 1 4.43 and 2.48" in said
+    assert "Table 4 has 3.79 and 2.35, and Table 1 has 4.43 and 2.48" in said
     assert pearl("table-4", "PEARL", "CodeLlama 7B&70B") == 3.79
     assert pearl("table-4", "PEARL", "CodeLlama 7B&34B") == 2.35
     assert pearl("table-1", "PEARL (ours)", "CodeLlama 7&70B") == 4.43
     assert pearl("table-1", "PEARL (ours)", "CodeLlama 7&34B") == 2.48
 
-    assert "3.73 for 3.87 and 3.53 for 3.29" in said
+    assert "3.73, not 3.87, and 3.53, not 3.29" in said
     llama_3 = pearl("table-17", "Llama 3.1", "Humaneval") / plain("Llama-3.1-70B")
     llama_2 = pearl("table-17", "Llama 2", "Humaneval") / plain("Llama-2-70B")
     assert (round(llama_3, 2), round(llama_2, 2)) == (3.73, 3.53)
@@ -182,7 +182,7 @@ def test_pearls_tables_print_speeds_of_several_runs():
 
 def test_the_passes_of_table_11_allow_less_than_the_headline():
     """164 prompts have at most 1,024 tokens plus four from a last block of five."""
-    assert "39,674 passes allow 4.25" in finding_text("pearl-mixed-runs")
+    assert "39,674 passes allow at most 4.25" in finding_text("pearl-mixed-runs")
     passes = pearl("table-11", "Codellama 7B&70B", "Target Model (PEARL)")
     assert passes == 39_674
     assert 164 * (1024 + 4) / passes == pytest.approx(4.25, abs=0.005)
@@ -243,7 +243,7 @@ PEARL_PAIRS = (
 
 
 def test_the_error_of_an_untested_draft():
-    assert "0.49 away" in finding_text("pearl-untested-draft")
+    assert "total variation of 0.49" in finding_text("pearl-untested-draft")
     mistaken, _, settings, tokens = MUTANTS["untested first draft"]
     assert tokens == 3
     assert outcome_error(mistaken, settings) == pytest.approx(0.49, abs=0.005)
@@ -315,7 +315,7 @@ def test_tokens_per_prompt_of_nano_pearl():
 
 
 def test_the_error_of_specbranchs_rule():
-    assert "0.93 away" in finding_text("specbranch-sampling")
+    assert "total variation of 0.93" in finding_text("specbranch-sampling")
     assert "(0.62 with a close draft)" in finding_text("specbranch-sampling")
     mistaken, _, settings, _ = ENGINE_MUTANTS["branch by the target"]
     assert outcome_error(mistaken, settings) == pytest.approx(0.93, abs=0.005)

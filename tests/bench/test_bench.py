@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 import speclib
-from speclab.bench import orchestration, rates, speedups, vocabularies
+from speclab.bench import orchestration, rates, speedups
 from speclab.bench.__main__ import run_bench
 from speclab.bench.bench_rows import COLUMNS, BenchRow, Size, median_row
 from speclab.bench.races import race
@@ -117,15 +117,12 @@ def test_every_measure_yields_finite_numbers_which_the_file_contains(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(paths, "REPORTS", tmp_path)
-    monkeypatch.setattr(vocabularies, "VOCABULARIES", (500, 1000))
     measures = (
         rates.virtual_clock,
         rates.importing,
         rates.virtual_batch,
         orchestration.controller,
         orchestration.emulated,
-        vocabularies.sampling,
-        vocabularies.messages,
         toy_speedups,
     )
     rows = run_bench(measures, TINY)

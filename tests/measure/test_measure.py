@@ -147,11 +147,11 @@ def test_a_stopped_measurement_keeps_its_rows_and_can_continue(rows, rows_folder
         assert wait_until(lambda: file.exists() and len(rows()) > 20)
         process.send_signal(sig)
     kept = rows()
-    done = len(Rows(kept).of(PEARL, MACHINE).labels)
+    done = Rows(kept).prompts_done(PEARL, MACHINE)
     assert len(kept) - 2 * done in (0, 1)
     measure([Step((PEARL,), done + 2)])
     assert rows()[: len(kept)] == kept
-    assert len(Rows(rows()).of(PEARL, MACHINE).labels) == done + 2
+    assert Rows(rows()).prompts_done(PEARL, MACHINE) == done + 2
 
 
 def test_the_error_for_a_full_disk_says_so_and_no_row_is_lost(rows, rows_folder):

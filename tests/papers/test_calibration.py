@@ -1,4 +1,4 @@
-"""Acceptance rates give back the printed numbers that they were solved from."""
+"""Acceptance rates reproduce the printed numbers that they were derived from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from speclib.data.latency import load_latency
 @pytest.mark.parametrize(
     "name", ["codellama-7-34", "codellama-7-70", "deepseek-1.3-33", "deepseek-6.7-33"]
 )
-def test_calibration_gives_back_the_printed_quantity(pearl, name):
+def test_a_calibration_reproduces_the_printed_quantity(pearl, name):
     calibration = pearl.calibration[name]
     accepted = closed_forms.sd_accepted(pearl.alpha(name), calibration.gamma)
     assert accepted == pytest.approx(pearl.printed(*calibration.cell), abs=1e-4)
@@ -25,7 +25,7 @@ def test_every_calibration_of_the_paper_has_a_solution(pearl):
     assert pearl.alpha(0.8) == 0.8
 
 
-def test_virtual_cells_that_only_echo_their_calibration_say_so():
+def test_virtual_cells_that_only_repeat_their_calibration_say_so():
     """20,480 tokens leave an error of about 1 %."""
     result = committed("pearl")["table-7"]
     lines = lines_of(result, "virtual")
@@ -36,7 +36,7 @@ def test_virtual_cells_that_only_echo_their_calibration_say_so():
         assert line.value == pytest.approx(printed, rel=0.03)
 
 
-def test_calibrated_acceptance_gives_back_duodecodings_printed_speculative_decoding():
+def test_calibrated_acceptance_reproduces_duodecodings_speculative_decoding():
     duo = load_paper("duodecoding")
     by_speedup = {
         n: how for n, how in duo.calibration.items() if how.solve == "speedup"
@@ -52,8 +52,8 @@ def test_calibrated_acceptance_gives_back_duodecodings_printed_speculative_decod
 
 
 @pytest.mark.parametrize("task", ["mt", "trans", "math", "code"])
-def test_one_sequences_rate_gives_back_duodecodings_printed_speed(task):
-    """At Table 3's budget c, from which the rates were solved; 20,480 tokens."""
+def test_the_rate_for_one_sequence_reproduces_duodecodings_printed_speed(task):
+    """At Table 3's budget c, from which the rates were derived; over 20,480 tokens."""
     duo = load_paper("duodecoding")
     calibration = duo.calibration[f"llama2-{task}"]
     item, row, column = calibration.cell
@@ -61,8 +61,8 @@ def test_one_sequences_rate_gives_back_duodecodings_printed_speed(task):
     assert ours == pytest.approx(duo.printed(item, row, column), rel=0.05)
 
 
-def test_calibrated_acceptance_gives_back_easyspecs_printed_shares():
-    """The share is of five drafts: the mean depth reached, over five."""
+def test_calibrated_acceptance_reproduces_easyspecs_printed_shares():
+    """The share is the mean accepted depth over five drafts."""
     easy = load_paper("easyspec")
     for name, calibration in easy.calibration.items():
         reached = [easy.alpha(name) ** depth for depth in range(1, 6)]

@@ -1,4 +1,4 @@
-"""DSI's paper: its numbers checked by arithmetic, its cells run by its protocol."""
+"""DSI's paper: its numbers checked by arithmetic, its cells run with its protocol."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_the_cells_of_proposition_1_are_its_formula(paper):
         assert value == pytest.approx(t1 * p * 49 + (1 - p) * 49 + 1, abs=5e-5)
 
 
-def test_latency_files_hold_the_printed_seconds_and_charge_every_pass(paper):
+def test_latency_files_contain_the_printed_seconds_and_charge_every_pass(paper):
     table = paper.table("table-1")
     for row in table.row_labels:
         settings = table.row[row]
@@ -127,7 +127,7 @@ def test_a_run_is_compared_with_the_method_that_its_cell_names():
 
 def test_both_sides_take_the_fastest_of_their_choices():
     """c = 10, every draft right: SI's best window of 1, 5, 10 is 10. Four rounds of two
-    passes write 44 tokens; six drafts and a pass, 1.6 passes, write the other six."""
+    passes write 44 tokens; six drafts and a pass write the other six in 1.6 passes."""
     choice = {
         "latency": "dsi/c-10",
         "over": ("speculative", (1, 5, 10)),
@@ -157,7 +157,7 @@ def test_a_cell_opens_a_target_per_server_and_uses_its_cancellation(servers, can
     assert trace.meta["cancel"] == cancel
 
 
-def test_passes_lengthen_with_the_tokens_they_are_fed():
+def test_passes_take_longer_with_more_tokens():
     plain = run(method="speculative", gamma=4, per_token=0)
     slower = run(method="speculative", gamma=4, per_token=0.02)
     target = 10 * 4 * 0.02  # ten rounds of 4 drafts
@@ -168,8 +168,8 @@ def test_passes_lengthen_with_the_tokens_they_are_fed():
 
 # -- items -----------------------------------------------------------------------------
 def test_a_row_of_the_committed_grid_matches_the_methods_code():
-    """With a drafter as slow as the target, each token takes a target pass in any case.
-    At a quarter of its time, all right: 49 drafts and a pass."""
+    """If the drafter is as slow as the target, each token takes a target pass. If it
+    takes a quarter of that, and is always right: 49 drafts and a pass."""
     for share, servers in ((1.0, 1), (0.25, 4)):
         settings = (("lookahead", 1), ("servers", servers))
         times = mean_times([GridRow("dsi", share, (0.0, 1.0), settings, 50, 4)])

@@ -36,7 +36,7 @@ def value_of(name: str, runs: CellRuns) -> float:
 
 # -- the published accounting ----------------------------------------------------------
 def written_by(toy: Toy, count: int) -> np.ndarray:
-    """The tokens that a toy writes at its first positions, after any text."""
+    """The tokens that a toy writes at its first positions, whatever the text."""
     text = (BOS,) * count
     return toy.rows(text, count - 1, Sampler()).argmax(-1)
 
@@ -109,8 +109,8 @@ def test_without_an_unverified_tail_only_committed_tokens_count(case, decode):
 
 @pytest.mark.parametrize("tokens", [16, 32])
 def test_a_cell_with_the_tail_counts_what_the_published_loop_counts(tokens):
-    """All drafts right: a round of one token, then one that commits the second and
-    leaves 23 to the next. Where two passes end it, 25 tokens are counted for 16."""
+    """All drafts right: one round drafts a token; the next commits the second one and
+    leaves 23. If the text ends after two passes, 25 tokens are counted, not 16."""
     runs = run(alpha=1.0, tokens=tokens, settings=K_1, with_tail=True)
     published, passes = published_count([True] * 400, runs.gamma, 1, tokens)
     target = load_latency(LATENCY).target(1)

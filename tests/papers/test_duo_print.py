@@ -1,4 +1,4 @@
-"""DuoDecoding's transcribed numbers agree with its text, but for the errata.
+"""DuoDecoding's transcribed numbers agree with its text, except for the errata.
 
 The text has lost most speeds of Table 1. Needs no engine: the tests check the printed
 cells by arithmetic.
@@ -74,7 +74,7 @@ def test_duodecodings_speeds_survive_exactly_where_the_speed_up_is_the_highest(
 @pytest.mark.parametrize(
     "target, lost_tasks", [("Vicuna", ["Sum", "QA", "RAG"]), ("Llama", ["Sum"])]
 )
-def test_duodecodings_averages_are_quotients_of_mean_speeds_and_tell_a_lost_one(
+def test_duodecodings_averages_are_quotients_of_mean_speeds_and_give_a_lost_one(
     target, lost_tasks
 ):
     row = f"{target} / DuoDec"

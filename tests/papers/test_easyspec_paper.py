@@ -66,7 +66,7 @@ def test_cells_that_set_the_clock_or_the_rate_say_so(results):
     assert shares == {(row, f"{method} / alpha") for row in rows for method in methods}
 
 
-def test_table_1_gives_the_clock_back(results):
+def test_the_clock_reproduces_table_1(results):
     values = results["table-1"].values
     assert values["virtual"] == pytest.approx(values["paper"], rel=1e-6)
 

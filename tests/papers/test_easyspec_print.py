@@ -1,4 +1,4 @@
-"""EasySpec's transcribed numbers agree with its text, but for the errata.
+"""EasySpec's transcribed numbers agree with its text, except for the errata.
 
 Its draft length is not printed, and follows from its times. Needs no engine: the cells
 are judged by arithmetic on the print.
@@ -35,7 +35,7 @@ def printed(row: str, column: str, item: str = "table-2") -> float | None:
 
 
 # -- Table 2 against itself ------------------------------------------------------------
-def test_easyspecs_totals_are_drafting_and_verifying_but_for_the_errata():
+def test_easyspecs_totals_are_drafting_and_verifying_except_for_the_errata():
     wrong = {}
     drafting_cells = [cell for cell in CELLS if cell[2].endswith(" / d")]
     assert len(drafting_cells) == 20 * 3 + 2 * 3
@@ -50,7 +50,7 @@ def test_easyspecs_totals_are_drafting_and_verifying_but_for_the_errata():
 
 
 def test_easyspecs_speed_ups_are_quotients_of_its_times():
-    """One row of plain decoding is missing; its speed-ups say what it was."""
+    """One time of plain decoding is missing; the speed-ups over it give its value."""
     least_missing = 0.0
     most_missing = math.inf
     for (_, row, column), speedup in IN_BRACKETS.items():
@@ -123,7 +123,7 @@ PAIRS = {"Llama-3": "llama3-8-70", "Qwen2": "qwen2-7-72"}
 
 
 def check_side(side: dict[str, Any], speed: float) -> None:
-    """A model's side of a latency file must hold a speed as the seconds of a pass."""
+    """One model's side of a latency file must contain a speed as seconds per pass."""
     assert side["printed"] == speed
     assert side["forward"] == [[1, pytest.approx(1 / speed, rel=1e-12)]]
 
@@ -224,7 +224,7 @@ def test_easyspecs_plain_rows_contradict_its_table_1_where_the_errata_say():
     assert conflicts == expected
 
 
-def test_easyspecs_accuracy_carries_over_but_where_the_errata_say():
+def test_easyspecs_accuracy_carries_over_except_where_the_errata_say():
     lost = {}
     for task in ("MT", "TL", "SUM", "QA", "MR", "RAG"):
         before = printed(task, "Llama-3 / EasySpec / alpha", "table-4")

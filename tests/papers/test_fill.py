@@ -111,8 +111,8 @@ def test_a_measured_line_names_its_run_its_machine_and_its_interval():
 
 
 def test_a_speed_up_has_further_lines_over_the_same_devices():
-    """On both cores plain decoding takes 3.2 s by threads, 5 by tensors; it takes 4 s
-    on one."""
+    """Plain decoding takes 3.2 s with threads on both cores, 5 s with its tensors split
+    between them, and 4 s on one."""
     (cell, *_) = cells_of("pearl", "table-1", "measured", PEARL)
     by_pair = {"all-cores/threads": 3.7, "all-cores/tensors": 5.5}
     rows = rows_of(cell.spec, (2.1, 2.1))
@@ -154,7 +154,7 @@ def test_cells_without_rows_are_left_out_and_claims_on_them_are_open():
     assert all(name.startswith("table-1, ") for name in result.errors)
 
 
-def test_a_busy_number_says_so_and_its_claims_are_not_judged():
+def test_a_busy_number_is_marked_and_its_claims_are_not_judged():
     rows = rows_for(*cells_of("duodecoding", "table-1", "measured"))
     first = cells_of("duodecoding", "table-1", "measured", DUO)[0]
     busy = [row for row in rows_for(first, others=0.5) if row.turn]
@@ -202,7 +202,7 @@ def test_a_quotient_row_is_in_percent_and_missing_without_its_parts():
 
 # -- two machines ----------------------------------------------------------------------
 def test_one_machine_is_shown_and_the_others_are_listed():
-    """The reader's own machine, or else the one with the most rows."""
+    """It is the reader's own machine, or else the one with the most rows."""
     cells = cells_of("pearl", "table-1", "measured", PEARL)
     rows = rows_for(*cells[:2], seconds=(3.5,), plain=(4.5,))
     rows += rows_for(*cells, machine="there")

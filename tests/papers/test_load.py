@@ -1,4 +1,4 @@
-"""Papers are read strictly from their folders, with errors that say what to fix."""
+"""Papers are read strictly from their folders, with errors that name the fix."""
 
 from __future__ import annotations
 

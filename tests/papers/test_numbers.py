@@ -56,7 +56,7 @@ def test_the_interval_of_a_mean_that_may_be_negative_is_students(values):
 
 
 def test_a_quotient_of_the_same_prompts_is_paired():
-    """The effect of a prompt on both cancels."""
+    """A prompt's effect on both numbers cancels."""
     quotient = divide(speed_up(SLOW * GAINS), speed_up(SLOW))
     students = ttest_rel(np.log(SLOW * GAINS), np.log(SLOW)).confidence_interval(0.95)
     assert quotient.value == pytest.approx(geometric_mean(GAINS))
@@ -83,8 +83,8 @@ def test_the_mean_of_columns_has_the_interval_of_the_means_of_requests():
     assert mean.interval == pytest.approx(students)
 
 
-def test_numbers_of_other_prompts_are_independent_and_as_sure_as_the_smaller_sample():
-    """Their variances add; the interval is a little wide, as all are left out alike."""
+def test_numbers_of_different_prompts_are_independent():
+    """Their variances add, with the smaller n; the interval is up to 12 % too wide."""
     few = Number(7.75, {f"other/{i}": (31 - x) / 3 for i, x in enumerate(SLOW)}, n=4)
     many = np.linspace(-4.0, 4.0, 9)
     difference = subtract(few, of_each(np.mean, many))

@@ -16,7 +16,7 @@ from speclib.trace.metrics import stats
 
 # -- printed steps ---------------------------------------------------------------------
 @pytest.mark.parametrize("item", ["table-9", "figure-3"])
-def test_the_engine_takes_the_printed_steps(pearl, item):
+def test_the_engine_repeats_the_printed_steps(pearl, item):
     result, table = committed("pearl")[item], pearl.table(item)
     replayed = result.figure
     assert replayed.committed == tuple(step.committed for step in table.steps)
@@ -39,7 +39,7 @@ def test_figure_2a_is_six_drafts_over_one_verification():
 
 
 def test_best_draft_lengths_by_hand():
-    """Tokens 1 .. 8, the draft is wrong about the third; commits of 1, 2, 2 and 3."""
+    """Tokens 1 .. 8; the third draft is wrong; commits of 1, 2, 2 and 3 tokens."""
     agrees = [True, True, False, True, True, True, True, True]
     commits = [SimpleNamespace(tokens=(7,) * n) for n in (1, 2, 2, 3)]
     lengths = best_lengths(agrees, commits, 4)

@@ -1,4 +1,4 @@
-"""PEARL's transcribed numbers agree with its text and each other, but for the errata.
+"""PEARL's transcribed numbers agree with its text and each other, except for errata.
 
 Needs no engine: the cells are judged by arithmetic on the print.
 """
@@ -51,7 +51,7 @@ def half_a_digit(cell: Cell) -> float:
 
 
 def errata_of_kind(kind: str, item: str | None = None) -> dict[Cell, dict[str, Any]]:
-    """Each cell that the errata of a kind name, "*" spelled out, with its entry."""
+    """Each cell that the errata of a kind name, with "*" expanded, and its entry."""
     return {
         cell: entry
         for cell in CELLS

@@ -34,7 +34,7 @@ def measured(method: str, **changes: object) -> Spec:
 
 def runs_of(spec: Spec) -> CellRuns:
     """Plain decoding takes 4 s after the first half second, other methods 1.6; on all
-    cores plain decoding takes 3.2 s by threads, and 5 by tensors."""
+    cores plain decoding takes 3.2 s with threads, and 5 with split tensors."""
     seconds = {"all-cores/threads": 3.7, "all-cores/tensors": 5.5}
     plain = counts(seconds.get(str(spec.pair), 4.5))
     own = plain if spec.method == "autoregressive" else counts(2.1)
@@ -76,7 +76,7 @@ def test_all_cores_of_a_pair_have_the_same_target_and_the_same_conditions():
     assert plain_specs(measured_spec()) == ()  # no other pair has the toys' places
 
 
-def test_cells_ask_for_plain_decoding_once_per_conditions(pearl):
+def test_cells_ask_for_plain_decoding_once_per_set_of_conditions(pearl):
     cells = cells_to_run(pearl.table("table-1"), ("measured",))
     plain = {spec for cell in cells for spec in cell.plain_specs}
     conditions = {(cell.spec.task, cell.spec.dtype) for cell in cells}

@@ -70,8 +70,8 @@ def test_statistics_without_a_baseline_use_sums_even_if_timed():
     assert number_of("decode_speed", runs_by_seconds(MEASURED)).value == 24 / 6
 
 
-def test_a_method_equal_to_plain_decoding_is_even_with_it():
-    """By each of these, a method that runs as plain decoding is even with it."""
+def test_a_method_that_runs_as_plain_decoding_gains_nothing():
+    """Each of these statistics is even for a method that runs as plain decoding."""
     even = counts(4.5, with_tail=9, with_tail_seconds=4.5)
     for name in OVER_PLAIN:
         runs = runs_of(MEASURED, even, even, base=[even, even])
@@ -81,7 +81,7 @@ def test_a_method_equal_to_plain_decoding_is_even_with_it():
 
 @pytest.mark.parametrize("spec", [MEASURED, VIRTUAL])
 @pytest.mark.parametrize("name", ["speedup", "decode_speed", "acceptance_rate", "mat"])
-def test_leaving_out_a_request_gives_the_number_of_the_others(spec, name):
+def test_without_a_request_a_number_is_that_of_the_others(spec, name):
     runs = runs_by_seconds(spec)
     runs.stats[1] = replace(runs.stats[1], accepted=2, rejected=5)
     number = number_of(name, runs)
@@ -152,7 +152,7 @@ def test_times_start_after_the_first_commit():
         assert value_of(name, STEPS) == pytest.approx(value), name
 
 
-def test_the_variance_is_that_of_the_requests_speeds():
+def test_the_variance_is_over_the_requests_speeds():
     speeds = [10.0, 12.0, 17.0, 11.0]
     requests = [counts(0.5 + 8 / speed) for speed in speeds]
     number = number_of("speed_variance", runs_of(MEASURED, *requests))
@@ -161,7 +161,7 @@ def test_the_variance_is_that_of_the_requests_speeds():
     assert isnan(value_of("speed_variance", requests[0]))
 
 
-def test_a_statistic_names_the_input_that_it_lacks():
+def test_an_error_names_the_input_that_a_statistic_lacks():
     with pytest.raises(SpeclibError, match="unknown statistic 'luck'; the nearest of"):
         value_of("luck", counts(2.5))
     runs = runs_of(VIRTUAL, counts(2.5))

@@ -37,7 +37,7 @@ def test_only_the_kinds_and_cells_a_table_has_are_run(pearl):
     with_rates = {"autoregressive", "speculative", "assisted", "pearl"}
     assert methods == with_rates | {"ouroboros", "lookahead"}
     kinds = {cell.kind for cell in cells if cell.row == "Ouroboros"}
-    assert kinds == {"measured"}  # what phrases come again only a text can say
+    assert kinds == {"measured"}  # only a real text repeats phrases
 
 
 def test_a_window_sweep_is_measured_on_half_the_prompts():
@@ -48,7 +48,7 @@ def test_a_window_sweep_is_measured_on_half_the_prompts():
 @pytest.mark.parametrize(
     "settings, says",
     [
-        ({"gamma": None}, "it lacks the setting 'gamma': give it one"),
+        ({"gamma": None}, "it lacks the setting 'gamma': add it"),
         ({"cancel": "maybe"}, "cancel: Input should be 'immediate' or 'after-op'"),
         ({"stat": "{nobody}"}, "KeyError('nobody')"),
     ],
@@ -95,7 +95,7 @@ def test_dsis_table_1_asks_for_the_protocol():
 
 @pytest.mark.parametrize("item", ["table-1", "figure-3"])
 def test_duodecodings_texts_have_the_lengths_in_its_scripts(item):
-    """cmds/*_llama.sh end QA and RAG at 32 tokens, cmds/*_vicuna.sh nothing at all."""
+    """cmds/*_llama.sh end QA and RAG at 32 tokens, cmds/*_vicuna.sh no task."""
     lengths = defaultdict(set)  # by target, and by whether the task is QA or RAG
     for cell in cells_of("duodecoding", item, kind="virtual"):
         label = cell.row if item == "table-1" else cell.column
@@ -127,7 +127,7 @@ def test_an_accounting_is_a_setting_of_a_cell():
 
 
 # -- EasySpec --------------------------------------------------------------------------
-def test_a_setting_of_one_kind_is_for_that_kind_alone():
+def test_a_setting_of_one_kind_applies_to_that_kind_only():
     table = load_paper("easyspec").table("table-2")
     cell = "Llama-3 / T=0.8 / HumanEval", "EasySpec / total"
     of_all_kinds = table.settings_of(*cell)

@@ -195,13 +195,13 @@ APART = {("3", "A"): number(3, *UP), ("4", "A"): number(2, *DOWN)}
 
 
 def test_numbers_that_vary_together_settle_an_order():
-    """Their intervals overlap, and without each request they are in order."""
+    """Their intervals overlap, but they are in order without each of the requests."""
     for order, holds in ((("3", "4"), "yes"), (("4", "3"), "no")):
         assert judge(TOGETHER, **order_in("A", *order)).holds == holds
         assert judge(APART, **order_in("A", *order)).holds == "open"
 
     unsettled = judge(APART, **order_in("A", "3", "4", "2"))
-    assert unsettled.value == "1 of 1"  # the numbers fall, and it is not settled
+    assert unsettled.value == "1 of 1"  # the numbers fall, but this is not settled
     assert unsettled.note.startswith("not settled: A: 3 over 4 1.5 (95 %: ")
     best = judge(APART | {("2", "A"): number(1, *UP)}, **best_in("A", "3"))
     assert best.holds == "open"
@@ -218,7 +218,7 @@ def test_one_settled_pair_breaks_an_order_whatever_else_is_open():
 def test_quotients_and_differences_are_judged_without_each_request_on_both_sides():
     ratio = {"kind": "ratio", "of": ["3", "A"], "by": ["4", "A"]}
     row = judge(TOGETHER, **ratio, expected=1.49)
-    assert (row.holds, row.note) == ("no", "3 / A: 1.5 not in 1.49")
+    assert (row.holds, row.note) == ("no", "3 / A: 1.5 outside 1.49")
 
     shifted = {
         ("3", "A"): Number(3.0, {"a": 2.0, "b": 4.0}, n=2),
@@ -226,7 +226,7 @@ def test_quotients_and_differences_are_judged_without_each_request_on_both_sides
     }
     by = ["minus", "4", "A"]
     row = judge(shifted, kind="range", of=["3", "A"], by=by, low=0, high=0.9)
-    assert (row.holds, row.note) == ("no", "3 / A: 1 not in 0 .. 0.9")
+    assert (row.holds, row.note) == ("no", "3 / A: 1 outside 0 .. 0.9")
 
     equality = {"kind": "equal", "of": ["3", "A"], "by": ["4", "A"]}
     assert judge(shifted, **equality, within=0.49).holds == "no"
@@ -248,8 +248,8 @@ def test_quotients_and_differences_are_judged_without_each_request_on_both_sides
         ("no", {"kind": "ratio", "expected": 5.0, "within": 0.1}),
     ],
 )
-def test_a_number_is_judged_by_where_its_interval_lies(holds, fields):
-    """It is 3, within 2.885 .. 3.119."""
+def test_a_number_is_judged_by_the_position_of_its_interval(holds, fields):
+    """The number is 3, with the interval 2.885 .. 3.119."""
     fields = {"kind": "range", "of": ["3", "A"], **fields}
     assert judge({("3", "A"): number(3.0, *NARROW)}, **fields).holds == holds
 
@@ -301,7 +301,7 @@ def test_a_claim_without_numbers_or_about_the_print_is_not_judged(fields):
 
 
 @any_claim
-def test_stand_ins_are_judged_by_orders_and_maxima_alone(fields):
+def test_stand_ins_judge_only_orders_and_maxima(fields):
     row = judge(MadeUp(stand_ins=True, kind="measured"), **fields)
     if fields["kind"] in ("order", "argmax"):
         assert row.holds == "yes"
@@ -310,7 +310,7 @@ def test_stand_ins_are_judged_by_orders_and_maxima_alone(fields):
         assert row.value.startswith("3")  # compared with the printed number
 
 
-def test_stand_ins_are_judged_by_a_bound_of_the_method():
+def test_stand_ins_judge_a_bound_of_the_method():
     below_c = {"kind": "range", "low": 0, "high": "c"}
     stand_ins = MadeUp(stand_ins=True, kind="measured")
     assert judge(stand_ins, **below_c, of=["3", "A"]).holds == "yes"
@@ -326,7 +326,7 @@ def test_a_line_without_a_number_of_the_expected_label_is_not_judged():
     assert (in_one.holds, in_one.note) == ("not judged", "A has no number of 4")
 
 
-def test_a_bound_by_a_c_that_is_not_known_is_not_judged(monkeypatch):
+def test_a_bound_with_unknown_c_is_not_judged(monkeypatch):
     monkeypatch.setattr(MadeUp, "cost_ratio", lambda *_: None)
     row = judge(kind="range", of=["3", "A"], low=0, high="c")
     assert (row.holds, row.note) == ("not judged", "c is not known")

@@ -1,4 +1,4 @@
-"""The committed numbers of the virtual clock: complete, and computed again the same."""
+"""The committed numbers of the virtual clock are complete and can be recomputed."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def assert_committed(cell: TableCell, runs: CellRuns) -> None:
 
 
 @pytest.mark.parametrize("paper, item, row, column", SAMPLE)
-def test_a_committed_number_is_what_its_cell_gives(paper, item, row, column):
+def test_a_committed_number_is_what_its_cell_computes(paper, item, row, column):
     (cell,) = (c for c in virtual_cells(paper, item) if c[:2] == (row, column))
     assert_committed(cell, run(cell.spec))
 
 
 @pytest.mark.thorough
-def test_every_committed_number_is_what_its_cell_gives():
+def test_every_committed_number_is_what_its_cell_computes():
     cells: dict[Spec, list[TableCell]] = defaultdict(list)
     for paper in PAPERS:
         for cell in virtual_cells(paper):
@@ -67,7 +67,7 @@ def test_every_committed_number_is_what_its_cell_gives():
     keys = {
         k for same in cells.values() for c in same for k in virtual_numbers.keys_of(c)
     }
-    assert virtual_numbers.read_texts().keys() == keys  # and nothing else is there
+    assert virtual_numbers.read_texts().keys() == keys  # and there is no other
     for spec, runs in run_all(cells):
         assert not isinstance(runs, str), runs
         for cell in cells[spec]:
@@ -97,7 +97,7 @@ RUNS = CellRuns(
 )
 
 
-def test_a_number_that_is_written_is_the_one_that_is_read(own_file):
+def test_a_number_survives_writing_and_reading(own_file):
     stored = virtual_numbers.read()
     assert stored.keys() == set(virtual_numbers.keys_of(CELL))
     found = stored[virtual_numbers.keys_of(CELL)[0]]
@@ -109,7 +109,7 @@ def test_a_number_that_is_written_is_the_one_that_is_read(own_file):
     assert found.settings == {"post_verify": "False"}
 
 
-def test_counts_that_are_scaled_have_a_line_of_their_own():
+def test_scaled_counts_have_their_own_line():
     scaled = CELL._replace(stat="draft_runs", scaled_tokens=900)
     (key,) = virtual_numbers.keys_of(scaled)
     assert key[1] == "draft_runs@900"
@@ -118,7 +118,7 @@ def test_counts_that_are_scaled_have_a_line_of_their_own():
     assert key not in virtual_numbers.keys_of(CELL._replace(stat="draft_runs"))
 
 
-def test_what_is_undefined_is_stored_as_that(own_file):
+def test_an_undefined_number_is_stored_as_undefined(own_file):
     runs = CellRuns(SPEC, [counts(2.5, rejected=0)] * 2, [], ["a", "b"], 3, 2.66)
     runs.baseline = runs.stats
     cell = CELL._replace(stat="run_length")
@@ -149,6 +149,6 @@ def test_a_line_that_was_cut_off_is_named(own_file):
         virtual_numbers.read()
 
 
-def test_without_the_file_nothing_is_known(own_file):
+def test_without_the_file_there_are_no_numbers(own_file):
     own_file.unlink()
     assert virtual_numbers.read() == virtual_numbers.read_texts() == {}

@@ -1,7 +1,7 @@
-"""From the printed number to the measured one: rows in which the cause is known.
+"""From the printed number to the measured one, in rows whose cause is known.
 
-The rows are those of toys on the virtual clock, which differ from the paper's inputs in
-one thing alone. Texts are short and few, so chance and their ends are causes as well.
+The rows come from toys on the virtual clock, which differ from the paper's inputs in
+only one respect. Texts are short and few, so chance and their ends are causes, too.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def predicted_once() -> Iterator[None]:
 
 @pytest.fixture
 def few_texts(monkeypatch) -> None:
-    """As many texts are simulated as the rows have."""
+    """Simulates as many texts as the rows have."""
     monkeypatch.setattr("speclab.papers.why.SHORT_TEXTS", PROMPTS)
 
 
 def rows(spec: Spec, latency: Latency = PAPERS, alpha=ALPHA, gamma=None) -> list[Row]:
-    """Runs of a measured cell that toys made."""
+    """Runs of a measured cell, made by toys."""
     settings = {} if gamma is None else {"gamma": gamma}
     cell = ToyCell(METHODS[spec.method], latency, alpha, spec.tokens, settings)
     *_, row = rows_of(spec, seconds=(1.0,), plain=(1.0,))
@@ -62,9 +62,9 @@ def rows(spec: Spec, latency: Latency = PAPERS, alpha=ALPHA, gamma=None) -> list
 
 
 def found(beside: Latency = PAPERS, busy: Latency | None = None, gamma=3, **how):
-    """Why PEARL's number is what it is.
+    """The causes behind PEARL's number.
 
-    beside  seconds of passes while the other model rests
+    beside  seconds of passes while the other model is idle
     busy    the same while both work
     """
     measured = {
@@ -86,7 +86,7 @@ def why_of(known: list[Row]):
 
 
 def others(reconciled, *causes: str) -> list[float]:
-    """The shares of all other causes after the prediction, over the speed-up there."""
+    """The relative changes by all other causes after the prediction."""
     after = [change for change in reconciled.changes if change.cause in AFTER]
     return [
         change.after / change.before - 1
@@ -109,7 +109,7 @@ AFTER = (
 
 
 def level(reconciled, cause: str) -> tuple[float, float]:
-    """The speed-up before and after a cause is counted in."""
+    """The speed-up before and after a cause is included."""
     (change,) = (c for c in reconciled.changes if c.cause == cause)
     return change.before, change.after
 
@@ -138,16 +138,16 @@ def test_another_table_of_the_paper_is_a_cause(few_texts):
     assert "both at work" not in by_turns.shares
 
 
-def test_a_shorter_window_is_the_window(few_texts):
-    """At a window of 2, two tokens a target pass are the most."""
+def test_the_window_explains_a_shorter_window(few_texts):
+    """With a window of 2, a target pass gives at most two tokens."""
     reconciled = why_of(found(gamma=2))
     _, after = level(reconciled, "window")
     assert 1.7 < after < 2
     assert others(reconciled, "window") == pytest.approx([0] * 5, abs=0.01)
 
 
-def test_a_draft_of_half_the_speed_is_the_cost_ratio(few_texts):
-    """Three drafts outlast a target pass, so rounds take twice as long: all but some
+def test_the_cost_ratio_explains_a_draft_of_half_the_speed(few_texts):
+    """Three drafts outlast a target pass, so rounds take twice as long, except for some
     last ones, which draft less."""
     slow = Latency.ratio(PAPERS.c / 2, PAPERS.target(1))
     reconciled = why_of(found(slow))
@@ -156,14 +156,14 @@ def test_a_draft_of_half_the_speed_is_the_cost_ratio(few_texts):
     assert others(reconciled, "cost ratio") == pytest.approx([0] * 5, abs=0.01)
 
 
-def test_drafts_that_fail_are_the_acceptance(few_texts):
+def test_the_acceptance_explains_rejected_drafts(few_texts):
     reconciled = why_of(found(alpha=0.3))
     before, after = level(reconciled, "acceptance")
     assert after < 0.7 * before
     assert others(reconciled) == pytest.approx([0] * 6, abs=0.01)
 
 
-def test_passes_that_grow_with_their_tokens_are_longer_passes(few_texts):
+def test_longer_passes_explain_passes_that_grow_with_their_tokens(few_texts):
     grown = replace(PAPERS, target=PAPERS.target.lengthened(0.3))
     reconciled = why_of(found(grown))
     before, after = level(reconciled, "longer passes")
@@ -171,8 +171,8 @@ def test_passes_that_grow_with_their_tokens_are_longer_passes(few_texts):
     assert others(reconciled, "longer passes") == pytest.approx([0] * 5, abs=0.05)
 
 
-def test_passes_that_are_slower_while_both_work_are_that(few_texts):
-    """All of PEARL's passes take 1.3 times as long, so PEARL does."""
+def test_both_at_work_explains_passes_that_slow_each_other_down(few_texts):
+    """All of PEARL's passes take 1.3 times as long, and so does PEARL."""
     busy = Latency.ratio(PAPERS.c, 1.3 * PAPERS.target(1))
     reconciled = why_of(found(busy=busy))
     before, after = level(reconciled, "both at work")
@@ -180,8 +180,8 @@ def test_passes_that_are_slower_while_both_work_are_that(few_texts):
     assert others(reconciled, "both at work") == pytest.approx([0] * 5, abs=0.01)
 
 
-def test_a_round_without_work_is_messages(few_texts):
-    """A round takes three draft passes; here as much again in which nobody works."""
+def test_messages_explain_the_time_in_which_no_model_works(few_texts):
+    """A round takes three draft passes, and here the same time again without work."""
     known = found()
     round_seconds = 3 * PAPERS.draft(1)
     waited = []
@@ -201,7 +201,7 @@ def test_a_round_without_work_is_messages(few_texts):
     assert others(reconciled, "messages") == pytest.approx([0] * 5, abs=0.01)
 
 
-def test_what_has_no_such_number_is_refused_and_named(few_texts):
+def test_a_cell_without_such_a_number_is_refused_and_named(few_texts):
     with pytest.raises(SpeclibError, match="'Ouroboros', 'CodeLlama 7&34B' is no"):
         speclab.why(*CELL[:2], "Ouroboros", CELL[3])
     with pytest.raises(SpeclibError, match="was not run: `PAPER=pearl make reproduce`"):
@@ -216,8 +216,8 @@ def test_what_has_no_such_number_is_refused_and_named(few_texts):
         pytest.param("Llama2 7&70B", marks=pytest.mark.thorough),
     ],
 )
-def test_of_what_is_published_next_to_nothing_remains_unexplained(pair):
-    files = (paths.DATA / "runs").glob("*[0-9a-f].csv")  # not those of values
+def test_almost_nothing_of_the_published_runs_remains_unexplained(pair):
+    files = (paths.DATA / "runs").glob("*[0-9a-f].csv")  # the files of rows
     published = Rows(row for path in files for row in read(path))
     known = Known(published, virtual=virtual_numbers.read())
     assert speclab.why(*CELL[:3], pair, known=known).not_explained < 0.05

@@ -1,7 +1,7 @@
-"""From EasySpec's printed seconds to measured ones: rows in which the cause is known.
+"""From EasySpec's printed seconds to measured ones, in rows whose cause is known.
 
-The rows are those of toys on the virtual clock. They differ from the paper in one
-latency alone, apart from chance and the ends of short texts.
+The rows come from toys on the virtual clock. They differ from the paper in only one
+latency, apart from chance and the ends of short texts.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ BY_CHANCE = 0.005
 
 @pytest.fixture(autouse=True)
 def few_texts(monkeypatch) -> None:
-    """As many texts are simulated as the rows have, by the same seeds."""
+    """Simulates as many texts as the rows have, with the same seeds."""
     monkeypatch.setattr("speclab.papers.why_in_turns.SHORT_TEXTS", TEXTS)
 
 
 def found(parallel: Latency = ON_EIGHT, waited: float = 0.0) -> list[Row]:
-    """Runs of the row's cells by toys.
+    """Runs of the row's cells, made by toys.
 
     parallel  seconds of passes on several devices
     waited    seconds of a round in which nothing works
@@ -72,7 +72,7 @@ def why_of(rows: list[Row]):
 
 
 def shares(reconciled) -> dict[str, float]:
-    """What each cause after the prediction does, over the speed-up there."""
+    """The relative change by each cause after the prediction."""
     changes = {change.cause: change for change in reconciled.changes}
     return {
         name: changes[name].after / changes[name].before - 1
@@ -105,7 +105,7 @@ def test_the_printed_seconds_of_verification_are_a_step_to_the_prediction():
     assert before - after == pytest.approx(1.57 - seconds, abs=0.02)
 
 
-def test_a_slower_target_on_several_devices_is_tensor_parallelism():
+def test_tensor_parallelism_explains_a_slower_target_on_several_devices():
     """Drafting takes 1.60 and verification 1.40 of 3.00: the second part doubles."""
     slower = replace(ON_EIGHT, target=Latency.ratio(1, 2 * ON_EIGHT.target(1)).target)
     found_shares = shares(why_of(found(slower)))
@@ -115,7 +115,7 @@ def test_a_slower_target_on_several_devices_is_tensor_parallelism():
     assert list(found_shares.values()) == pytest.approx([0] * 6, abs=BY_CHANCE)
 
 
-def test_layers_that_gain_nothing_together_are_approximate_passes():
+def test_approximate_passes_explain_layers_that_gain_nothing_together():
     """One exact pass and four approximate ones become five exact ones."""
     exact, approximate = ON_EIGHT.draft(1), ON_EIGHT.fuzzy.curve(1)
     without = replace(ON_EIGHT, fuzzy=replace(ON_EIGHT.fuzzy, curve=ON_EIGHT.draft))
@@ -126,20 +126,20 @@ def test_layers_that_gain_nothing_together_are_approximate_passes():
     assert list(found_shares.values()) == pytest.approx([0] * 6, abs=BY_CHANCE)
 
 
-def test_a_round_without_work_is_messages():
-    """A round takes 0.087 s of drafting and 0.076 of verification; here 0.163 more."""
+def test_messages_explain_the_time_in_which_no_model_works():
+    """A round drafts for 0.087 s and verifies for 0.076; here it takes 0.163 s more."""
     found_shares = shares(why_of(found(waited=0.163)))
     assert found_shares.pop("messages") == pytest.approx(-0.5, abs=0.01)
     assert list(found_shares.values()) == pytest.approx([0] * 6, abs=BY_CHANCE)
 
 
-def test_what_was_not_run_is_named():
+def test_a_cell_that_was_not_run_is_named():
     with pytest.raises(SpeclibError, match="'EasySpec / total': it, or speculative"):
         why_of([])
 
 
-def test_what_is_published_is_explained():
-    files = (paths.DATA / "runs").glob("*[0-9a-f].csv")  # not those of values
+def test_the_published_runs_are_explained():
+    files = (paths.DATA / "runs").glob("*[0-9a-f].csv")  # the files of rows
     published = Rows(row for path in files for row in read(path))
     known = Known(published, virtual=virtual_numbers.read())
     reconciled = speclab.why(*CELL, known=known)

@@ -20,7 +20,7 @@ def browser():
 
 @pytest.fixture
 def offline(browser):
-    """A page without a network, where every wish for one is an error."""
+    """A page without a network; every request to one is an error."""
     page, errors = new_page(browser, offline=True)
 
     def refuse(route) -> None:

@@ -1,4 +1,4 @@
-"""A paper opened for reading: what notebooks call."""
+"""A paper opened for reading, as notebooks do it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from speclib import paths
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
-    """PEARL as a fresh clone has it: without a run of this machine."""
+    """PEARL in a fresh clone, without runs of this machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "CACHE", tmp_path_factory.mktemp("cache"))
         yield Book("pearl")
@@ -38,7 +38,7 @@ def test_a_timeline_shows_a_columns_virtual_runs_or_the_printed_steps(book):
 
 
 def test_a_fresh_clone_shows_every_table_and_whose_machine_was_timed(book):
-    """No number is missing but of what was never measured, and each says by whom."""
+    """No virtual number is missing, and each timed one names its machine."""
     for result in book.filled.values():
         virtual = {key for key in result.left_out if key[2] == "virtual"}
         assert not virtual, result.table.item

@@ -1,6 +1,6 @@
 """What a reader's browser shows: lectures in JupyterLab, reports from disk, offline.
 
-Server, kernel, models, Chromium and mouse are real. It knows none of their numbers.
+Server, kernel, models, Chromium and mouse are real.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def lab(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def opened_lecture(browser, lab, request):
-    """A lecture, opened by its name without its outputs, and run by the menu to its end
-    or first error.
+    """A lecture, opened by name without outputs, and run from the menu to its end or
+    first error.
 
     All tests of a lecture share it, and its page is closed before the next one opens:
     pages in the background would take processor time from the page under test.
@@ -114,7 +114,7 @@ def opened_lecture(browser, lab, request):
 
 
 def run_all_cells(page, notebook: Path) -> list:
-    """Runs a lecture by the menu; its code cells as they are saved then."""
+    """Runs a lecture from the menu, saves it, and returns its code cells."""
     # Before the kernel is idle, Run is ignored.
     page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=180_000)
     for item in ("Run", "Run All Cells"):
@@ -141,7 +141,7 @@ def code_cells(notebook) -> list:
 
 @pytest.fixture
 def lecture(opened_lecture, request):
-    """The lecture, once nothing on its page moves any more."""
+    """The lecture, after its page has come to rest."""
     if request.config.getoption("loadgroup", False):
         group = f"@{opened_lecture.notebook.stem}"
         assert request.node.nodeid.endswith(group), "tests are not shared out in groups"
@@ -151,7 +151,7 @@ def lecture(opened_lecture, request):
 
 
 def lectures(*names: str):
-    """The lectures that a test is about; one process of a parallel run has them all."""
+    """The lectures of a test; in a parallel run one process has all tests of each."""
     cases = []
     for name in names:
         cases.append(pytest.param(name, marks=pytest.mark.xdist_group(name)))
@@ -167,9 +167,9 @@ def drag(
     expected: str | re.Pattern,
     picture=None,
 ) -> None:
-    """Moves the slider called ``symbol`` to ``share`` of its way.
+    """Moves the slider called ``symbol`` to ``share`` of its range.
 
-    While it is held there, the picture must say ``expected``.
+    While it is held there, the picture must contain ``expected``.
     """
     page, mouse = lecture.page, lecture.page.mouse
     picture = picture or lecture.picture
@@ -196,16 +196,16 @@ def scroll_to(part) -> None:
 
 
 def wait_until_still(page) -> None:
-    """Waits until the kernel is idle, and no part of the page moves or changes.
+    """Waits until the kernel is idle, and the page neither moves nor changes.
 
-    A picture that gets another width asks the kernel to redraw it, and then everything
-    below it moves: a click in the meantime would miss.
+    A picture whose width changes asks the kernel to redraw it, and then everything
+    below it moves, so an earlier click would miss.
     """
     wait_until_same(page, lambda: page.evaluate(LOOK_OF_PAGE))
 
 
 def wait_until_same(page, look: Callable[[], str]) -> None:
-    """Waits until the kernel is idle, and ``look`` the same as twenty frames before."""
+    """Waits until the kernel is idle, and ``look`` is unchanged for twenty frames."""
     before = None
     now = look()
     while now != before or not page.evaluate(IS_IDLE):
@@ -231,7 +231,7 @@ def kinds_of_bars(lecture: Lecture, *runs: int) -> set[str]:
     "30_dsi",
 )
 def test_a_lecture_runs_in_jupyterlab_from_its_first_cell_to_its_last(lecture):
-    """Those with something to take hold of; nbval runs the cells of all."""
+    """These have something to drag; nbval runs the cells of all lectures."""
     for cell in lecture.cells:
         for output in cell.outputs:
             assert output.output_type != "error", output.evalue
@@ -395,7 +395,7 @@ def test_a_live_picture_fills_the_projector_and_is_stepped_there(lecture):
 
 
 @lectures("20_pearl", "30_dsi")
-def test_on_a_projector_at_150_percent_sliders_and_all_runs_are_on_one_screen(lecture):
+def test_on_a_projector_at_150_percent_sliders_and_all_runs_fit_on_one_screen(lecture):
     """1280 x 720 pixels at 150 % are 853 x 480 of a page."""
     page = lecture.page
     whole = page.viewport_size
@@ -513,7 +513,7 @@ NAMED = "This is how often the target model writes the token itself."
 
 
 @lectures("10_speculative_decoding")
-def test_a_typed_mistake_is_named_and_right_answers_are_right(lecture):
+def test_a_typed_mistake_is_named_and_correct_answers_pass(lecture):
     """tests/teach judges every mistake without a browser."""
     exercises = exercises_of(lecture)
     first = exercises[0]
@@ -539,7 +539,7 @@ def test_a_right_pearl_is_drawn_below_its_card_and_plays(lecture):
 
 
 class Exercise(NamedTuple):
-    """An exercise of a lecture that is open, and an answer that is right."""
+    """An exercise of an open lecture, with a correct answer."""
 
     name: str
     function: str  # what a student writes
@@ -548,7 +548,7 @@ class Exercise(NamedTuple):
 
 
 def exercises_of(lecture) -> list[Exercise]:
-    """Those that the lecture's file with answers has."""
+    """The exercises in the lecture's file of solutions."""
     with_answers = ROOT / "notebooks" / "solutions" / lecture.notebook.name
     exercises = []
     for cell in code_cells(late.nbformat.read(with_answers, as_version=4)):
@@ -619,8 +619,8 @@ def test_a_zoom_stays_while_a_slider_moves_and_a_double_click_ends_it(lecture):
 
 
 def speeds(lecture: Lecture) -> list[str]:
-    """Of speculative decoding and DSI over plain decoding, after the first commit: the
-    third cell of their rows in the table below the picture.
+    """The speed-ups of speculative decoding and DSI after the first commit: the third
+    cell of their rows in the table below the picture.
     """
     rows = lecture.page.locator("tr", has_text=re.compile("^(Speculative|DSI)"))
     return [
@@ -644,7 +644,7 @@ def test_with_a_drafter_never_right_dsi_is_plain_decoding_and_sd_takes_twice_as_
 
 @lectures("30_dsi")
 def test_with_two_servers_dsi_is_as_fast_as_its_drafter_and_with_one_it_is_not(lecture):
-    """c = 5, drafts that are always right, each one checked alone if a server is free.
+    """c = 5, with drafts that are always right and checked singly if a server is free.
 
     Plain decoding takes 31 passes after the first commit. One server tests the five
     drafts that were written during its last pass, so it takes seven.
@@ -701,8 +701,8 @@ PAGE_WIDTH = "document.documentElement.scrollWidth"
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
-    """The folder of the reports of two papers with a few items each, nothing
-    measured."""
+    """The folder of reports of two papers, with a few items each and no
+    measurements."""
     home = tmp_path_factory.mktemp("home")
     for folder in ("data", "notebooks"):
         (home / folder).mkdir()
@@ -723,7 +723,7 @@ def reports(tmp_path_factory):
 
 
 def link_tables(paper: str, home: Path) -> None:
-    """Puts the tables of a paper into a home; few are to be filled."""
+    """Puts the tables of a paper into a home, with few of them to fill."""
     folder = home / "data" / "papers" / paper
     folder.mkdir(parents=True)
     for path in (ROOT / "data" / "papers" / paper).iterdir():
@@ -735,7 +735,7 @@ def link_tables(paper: str, home: Path) -> None:
 
 
 def write_notebook(paper: str, home: Path) -> None:
-    """Puts a paper's notebook into a home, with the cells of these items alone."""
+    """Puts a paper's notebook into a home, with only the cells of these items."""
     name = f"notebooks/reproduce/{paper}.ipynb"
     notebook = late.nbformat.read(ROOT / name, as_version=4)
     cells = []

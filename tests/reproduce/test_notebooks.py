@@ -1,4 +1,4 @@
-"""Notebooks keep the project's conventions; their runner is strict."""
+"""Notebooks follow the project's conventions, and their runner is strict."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def stored_notebooks(folder: str) -> list[Path]:
-    """The notebooks of a folder, without what JupyterLab keeps of open ones."""
+    """The notebooks of a folder, without JupyterLab's checkpoints."""
     paths = sorted((ROOT / "notebooks" / folder).rglob("*.ipynb"))
     return [path for path in paths if ".ipynb_checkpoints" not in path.parts]
 
@@ -94,7 +94,7 @@ def test_cells_declare_and_display_no_functions_at_most_8_lines(path):
 
 
 @pytest.mark.parametrize("path", REPRODUCE + SOLUTIONS, ids=stem)
-def test_notebooks_that_are_no_lectures_are_stored_without_outputs(path):
+def test_notebooks_other_than_lectures_are_stored_without_outputs(path):
     for cell in code_cells(path):
         assert not cell.outputs
         assert cell.execution_count is None
@@ -102,8 +102,8 @@ def test_notebooks_that_are_no_lectures_are_stored_without_outputs(path):
 
 
 # -- lessons with exercises ------------------------------------------------------------
-def test_the_lessons_are_what_the_solutions_make(tmp_path):
-    """A cell that is unchanged keeps its outputs, so all files are the same."""
+def test_the_lessons_are_made_from_the_solutions(tmp_path):
+    """An unchanged cell keeps its outputs, so all files are the same."""
     for folder in ("learn", "solutions"):
         copytree(ROOT / "notebooks" / folder, tmp_path / folder)
     written = write_lessons(tmp_path)
@@ -113,7 +113,7 @@ def test_the_lessons_are_what_the_solutions_make(tmp_path):
         assert made.read_bytes() == path.read_bytes(), "python -m speclab lessons"
 
 
-def test_a_lesson_holds_no_solution():
+def test_a_lesson_contains_no_solution():
     for path in LEARN:
         for cell in code_cells(path):
             assert "SOLUTION" not in cell.source
@@ -141,7 +141,7 @@ def test_every_solution_is_judged_right(path):
 
 
 def imports_of(source: str) -> str:
-    """The imports of a cell, without what else it does."""
+    """The imports of a cell, without its other code."""
     imports = []
     for statement in ast.parse(source).body:
         if isinstance(statement, ast.Import | ast.ImportFrom):

@@ -1,4 +1,4 @@
-"""What is measured when: a list that ends with everything, main tables first."""
+"""The order of measurements: main tables first, and at the end everything."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_papers_come_in_their_order_and_pearls_main_table_first():
     assert len({spec.pair for spec in measured}) == 6
 
 
-def test_a_quick_run_has_the_main_tables_alone():
+def test_a_quick_run_has_only_the_main_tables():
     prompts: dict = {}
     for step in steps(choose_papers(), quick=True):
         assert isinstance(step, Step)

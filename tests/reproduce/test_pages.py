@@ -1,4 +1,4 @@
-"""Pages of executed notebooks: nothing from elsewhere, and pictures have words."""
+"""Pages of executed notebooks load nothing, and their pictures have texts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def executed() -> str:
     return str(late.nbformat.writes(notebook))
 
 
-def test_a_page_asks_nobody_else_for_anything(executed):
+def test_a_page_loads_nothing_from_elsewhere(executed):
     page = notebook_page(executed, "Title")
     assert not FROM_ELSEWHERE.findall(page)
     assert [

@@ -111,7 +111,7 @@ def test_a_changed_print_changes_the_reports_and_computes_nothing(home):
 
 # -- measuring, and what stops it ------------------------------------------------------
 class Stopped(NamedTuple):
-    """What a stopped run left: its exit code, what it printed, and all rows so far."""
+    """The results of a stopped run: its exit code, its output, and all rows so far."""
 
     code: int
     printed: str
@@ -137,7 +137,7 @@ def emulated_home(stopped_runs):
 
 
 def stopped(home: Path, by: signal.Signals) -> Stopped:
-    """Measures in a home until there are a few more rows, and stops it there."""
+    """Measures in a home until there are a few more rows, then stops."""
     before = len(rows_of(home))
     process = command(home, *MEASURE, **OWN_SESSION)
     with killed_at_the_end(process):
@@ -156,13 +156,13 @@ def row_files(home: Path) -> list[Path]:
     return sorted((home / ".cache" / "runs").glob("*.csv"))
 
 
-def test_an_interrupted_run_says_how_to_go_on(stopped_runs):
+def test_an_interrupted_run_says_how_to_continue(stopped_runs):
     _, (_, interrupted) = stopped_runs
     assert interrupted.code == 130, interrupted.printed
     assert "run again to continue" in interrupted.printed
 
 
-def test_what_stopped_runs_measured_stays_and_the_next_goes_on(
+def test_rows_of_stopped_runs_stay_and_the_next_run_continues(
     stopped_runs, emulated_home
 ):
     _, (killed, interrupted) = stopped_runs
@@ -172,7 +172,7 @@ def test_what_stopped_runs_measured_stays_and_the_next_goes_on(
     assert {line.kind for line in ledger_of(emulated_home)} == {"paper", "emulated"}
 
 
-def test_another_machines_rows_stand_beside_ours(emulated_home, tmp_path):
+def test_another_machines_rows_are_shown_with_ours(emulated_home, tmp_path):
     home = Path(shutil.copytree(emulated_home, tmp_path / "home"))
     (own,) = row_files(home)
     other = home / "other.csv"
@@ -231,7 +231,7 @@ def test_a_mistake_is_one_line_that_names_what_is_known(home):
     assert out.startswith("error: minutes is -3: give")
 
 
-def test_merging_a_file_that_holds_no_rows_names_it(home):
+def test_merging_a_file_without_rows_names_it(home):
     (home / "bad.csv").write_text("a,b\n1,2\n")
     assert "bad.csv has other columns" in run(home, "merge", "bad.csv", status=2)
     assert not (home / "data" / "runs").exists()
@@ -239,7 +239,7 @@ def test_merging_a_file_that_holds_no_rows_names_it(home):
 
 # -- two at once -----------------------------------------------------------------------
 def test_a_second_run_in_the_same_checkout_waits_and_says_so(tmp_path):
-    """The first one is stopped until the second has said so, however fast it is."""
+    """The first run is paused until the second has said so, however fast it is."""
     home = make_home(tmp_path / "home")
     with ExitStack() as processes:
         first = command(home, *REPRODUCE)

@@ -1,4 +1,4 @@
-"""The site, as its reader finds it: whole, from the disk, without a network."""
+"""The site as its reader sees it: complete, from disk, without a network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL_ACCEPTED = re.compile(r"(?<!\d)(\d+) of \1 tested accepted")
 
 
 class Addresses(HTMLParser):
-    """What a page names as its anchors, leads to, and loads."""
+    """A page's anchors, its links, and the addresses that it loads."""
 
     def __init__(self, page: Path):
         super().__init__()

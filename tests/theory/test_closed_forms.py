@@ -284,17 +284,6 @@ def test_the_error_for_an_impossible_quantity_states_the_formulas_range():
         theory.alpha_from_speedup(9, "best", 1, 5)
 
 
-# -- Theorem 1 -------------------------------------------------------------------------
-def test_the_best_window_is_a_neighbour_of_c_but_not_always_the_nearest():
-    for c in (2.66, 2.88, 3.5, 4.93, 5.36):
-        neighbours = (math.floor(c), math.ceil(c))
-        for alpha in (0.3, 0.8, 0.97, 0.99):
-            assert theory.pearl_best(alpha, 1, c) in neighbours, (c, alpha)
-
-    assert theory.pearl_best(0.97, 1, 5.36) == 6 != round(5.36)
-    assert theory.pearl_best(0.80, 1, 5.36) == 5
-
-
 # -- batches of requests ---------------------------------------------------------------
 # Llama 3.1 8B on an H100, from data/latency/specdecode-bench, in milliseconds.
 FIXED, PER_TOKEN, HEAD = 5.88590713 + 1.20683946, 0.0210103129, 2.13526175
@@ -323,49 +312,29 @@ def test_a_draft_that_saves_nothing_never_pays():
     assert limit == 0
 
 
-def test_pearls_tokens_fed_per_pass_follow_from_its_two_states():
-    """At alpha 1, every step except the first is post-verify; at alpha 0, none is."""
-    assert theory.pearl_rows(1.0, 5) == 5
-    assert theory.pearl_rows(0.0, 5) == 1
-    # gamma 1: both states feed one row
-    assert theory.pearl_rows(0.6, 1) == 1
-    # With gamma 2 and alpha 1/2, post-verify follows pre-verify with probability 1/2
-    # and itself with 1/4, so 3/5 of all steps are pre-verify.
-    assert theory.pearl_rows(0.5, 2) == pytest.approx(3 / 5 + 2 * 2 / 5)
-
-
 @pytest.mark.parametrize("tokens, alpha", [(1.0, 0.0), (4.0, 0.75), (10.0, 0.9)])
 def test_the_rate_can_be_recovered_from_the_mean_run_length(tokens, alpha):
     assert theory.alpha_from_run_tokens(tokens) == pytest.approx(alpha)
 
 
-@pytest.mark.parametrize("method", ["speculative", "pearl"])
 @pytest.mark.parametrize("alpha, gamma", [(0.5, 2), (0.9, 6)])
-def test_the_gain_ends_at_the_batch_size_of_the_formula(method, alpha, gamma):
+def test_the_gain_ends_at_the_batch_size_of_the_formula(alpha, gamma):
     """With B* requests, the code is as fast as plain decoding, up to noise."""
     per_token = 0.1 if alpha > 0.8 else 0.03
     draft = 0.125
-    rounds = {
-        "speculative": (theory.sd_tokens(alpha, gamma), gamma + 1, gamma * draft),
-        "pearl": (
-            theory.pearl_tokens(alpha, gamma),
-            theory.pearl_rows(alpha, gamma),
-            0,
-        ),
-    }
-    tokens, rows, alone = rounds[method]
-    costs = dict(fixed=1.0, per_token=per_token, draft=alone)
-    batch = round(theory.batch_that_stops_paying(tokens, rows, **costs))
+    costs = dict(fixed=1.0, per_token=per_token, draft=gamma * draft)
+    tokens = theory.sd_tokens(alpha, gamma)
+    batch = round(theory.batch_that_stops_paying(tokens, gamma + 1, **costs))
     assert 10 < batch < 60
     latency = Latency(
         draft=Curve(((1, draft),)), target=Curve(((1, 1.0),), per_token=per_token)
     )
     seconds = {}
-    for name, settings in ((method, {"gamma": gamma}), ("autoregressive", {})):
+    for name, settings in (("speculative", {"gamma": gamma}), ("autoregressive", {})):
         cell = ToyCell(METHODS[name], latency, alpha, 100, settings, batch=batch)
         seconds[name] = total(run_requests(cell, 2 * batch)).seconds
-    expected = theory.batch_speedup(batch, tokens, rows, **costs)
-    assert seconds["autoregressive"] / seconds[method] == pytest.approx(
+    expected = theory.batch_speedup(batch, tokens, gamma + 1, **costs)
+    assert seconds["autoregressive"] / seconds["speculative"] == pytest.approx(
         expected, rel=0.05
     )
     assert expected == pytest.approx(1, abs=0.02)

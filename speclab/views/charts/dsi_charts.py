@@ -1,6 +1,6 @@
 """The DSI paper's charts: heatmaps of speed-ups, and dots by accounting rule.
 
-This module reads tables' numbers, and knows no accounting rule.
+This module reads the tables' numbers, and applies no accounting rule.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ OUTLINE = "#3b3f46"  # around the slower region
 
 LARGEST_LOG = 2.0  # log2 of the speed-up with the strongest colour
 EVEN = 0.999  # speed-up at the outline; at 1, rounding would outline areas of exactly 1
-SMALLEST_SPAN = 5.0  # smallest difference with the strongest colour, per cent
+SMALLEST_SPAN = 5.0  # smallest difference with the strongest colour, in per cent
 DECIMALS = 3  # decimals of a heatmap's numbers
 
 HEATMAPS_ACROSS = 3
-HEATMAP_HEIGHT = 320  # pixels of a row of panels
+HEATMAP_HEIGHT = 320  # of a row of panels, in pixels
 SPEEDUP_BAR = {
     "tickvals": [-2, -1, 0, 1, 2],
     "ticktext": ["≤ ¼", "½", "1", "2", "≥ 4"],
@@ -53,12 +53,12 @@ class Heatmap(NamedTuple):
 
 
 def speedup_heatmaps(result: TableResult) -> go.Figure:
-    """The figure's panels by the paper's rules and by the method's code.
+    """Panels of speed-ups by the paper's rules, and by the method's code.
 
-    The last panel has the relative difference between the two times. Axes are as
-    printed, with the acceptance rate upwards. Pink is slower, white equal, blue faster;
-    an outline surrounds the slower region. The figure is empty for a table whose
-    heatmaps were not computed.
+    The last panel shows the relative difference between the two times. Axes are as
+    printed, with the acceptance rate upwards. Pink means slower, white equal, blue
+    faster; an outline surrounds the slower region. The figure is empty for a table
+    whose heatmaps were not computed.
     """
     maps = result.figure
     if not isinstance(maps, HeatmapFigure):
@@ -137,7 +137,7 @@ def _speedup_traces(heatmap: Heatmap, *, has_scale: bool) -> list[BaseTraceType]
 
 
 def _difference_trace(maps: HeatmapFigure) -> go.Heatmap:
-    """A heatmap of how much longer the code takes than the rules predict, per cent."""
+    """A heatmap of how much longer the code takes than predicted, in per cent."""
     percent = 100 * maps.difference
     span = max(SMALLEST_SPAN, float(abs(percent).max()))
     return go.Heatmap(
@@ -160,7 +160,7 @@ def _hover_text(name: str, value: str) -> str:
 
 # -- dots ------------------------------------------------------------------------------
 PRINTED = "printed in Table 1"
-LINE_HEIGHT = 28  # pixels of a line of dots
+LINE_HEIGHT = 28  # of a line of dots, in pixels
 
 
 def dots_by_accounting(result: TableResult) -> go.Figure:

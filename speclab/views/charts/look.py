@@ -1,7 +1,7 @@
 """The style and the colours that all charts share.
 
 Backgrounds are transparent. The grey of lines and text is readable on light and on dark
-pages. This module knows no particular chart.
+pages. This module does not depend on any particular chart.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LINE = "rgba(128,132,142,0.25)"
 PANEL_HEIGHT = 250  # pixels
 LONG_LABEL = 12  # letters; a longer label is broken into two lines
 
-# Sizes of the legend, pixels.
+# Sizes of the legend, in pixels.
 LETTER_WIDTH = 7
 LEGEND_KEY_WIDTH = 46  # a name's line or square, and the gap to the next name
 NARROW_PAGE = 700
@@ -91,7 +91,7 @@ def _legend_lines(figure: go.Figure) -> int:
 
 
 def wrap_label(label: str) -> str:
-    """An axis label, wrapped if it is long, so that plotly rotates none."""
+    """An axis label, wrapped if it is long, so that plotly does not rotate it."""
     if " / " in label:
         return label.replace(" / ", "<br>")
     if len(label) > LONG_LABEL:

@@ -1,10 +1,10 @@
 """Draws the chart that a table's file names, as a plotly figure.
 
-A table's TOML file has, for example, ``chart = "lines_over_windows"``, and ``CHARTS``
+A table's TOML file contains, for example, ``chart = "lines_over_windows"``; ``CHARTS``
 maps these names to functions. A table without the key has no chart; its page shows the
 dot plot from ``views.tables.dot_plot``. Every chart is a few panels of bars or lines,
-which plotly express draws from a frame with a row per number. This module reads tables'
-numbers, and knows no run and no file.
+which plotly express draws from a frame with a row per number. This module reads the
+tables' numbers, and neither runs nor files.
 """
 
 from __future__ import annotations
@@ -192,8 +192,8 @@ def lines_over_windows(result: TableResult) -> go.Figure:
 def lines_over_rows(result: TableResult) -> go.Figure:
     """A panel per column, and a line per kind over row labels that are numbers.
 
-    If a column's label is also a number, the panel's title says what it counts. If the
-    printed numbers come from a formula, the legend shows it.
+    If a column's label is also a number, the panel's title states what it counts. If
+    the printed numbers come from a formula, the legend shows it.
     """
     table = result.table
     names = {kind: kind for kind in result.kinds}
@@ -225,7 +225,7 @@ def lines_over_rows(result: TableResult) -> go.Figure:
 def lines_over_budgets(result: TableResult) -> go.Figure:
     """A panel per column, and a line per kind over the budgets.
 
-    It shows how much the speed differs from that at budget c, in per cent.
+    The y axis shows how much the speed differs from the speed at budget c, in per cent.
     """
     numbers = numbers_of(result)
     at_c = numbers[numbers.row == "c"].set_index(["column", "kind"]).value
@@ -248,8 +248,8 @@ def lines_over_budgets(result: TableResult) -> go.Figure:
 def lines_over_lengths(result: TableResult) -> go.Figure:
     """A panel per unit, and a line per column and kind over the number of tokens.
 
-    A row's label begins with the number, whose axis is logarithmic. The figure is empty
-    if no label begins with a number.
+    Each row's label begins with this number; its axis is logarithmic. The figure is
+    empty if no label begins with a number.
     """
     numbers = numbers_of(result)
     numbers = numbers[numbers.row.str[0].str.isdigit()]

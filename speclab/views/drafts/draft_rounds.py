@@ -1,7 +1,7 @@
-"""A round's draft, and what the target model accepted of it.
+"""A round's draft, and which part of it the target model accepted.
 
 A draft is several sequences, a tree, or a branch for each guessed outcome of the
-target's test. This module reads a trace. It knows no picture, method, clock or
+target's test. This module reads a trace. It uses no picture, method, clock or
 notebook.
 """
 
@@ -153,7 +153,7 @@ class SequencesRound(DraftedRound):
         """The outcome of a token: accepted, rejected, discarded or dropped.
 
         The tokens of sequences that did not continue are dropped. If none continued,
-        the likeliest sequence has the outcome of all.
+        the likeliest sequence shows the outcome of all.
         """
         if sequence != (self.chosen_sequence or 0):
             return "dropped"
@@ -230,14 +230,14 @@ class TreeRound(DraftedRound):
         return [node for node in range(len(self.tokens)) if node not in parents]
 
     def outcome(self, node: int) -> str:
-        """accepted, rejected, or dropped: not on the path that the target followed."""
+        """A node's outcome: accepted, rejected, or dropped if off the target's path."""
         outcome = self.draft.outcome[node]
         if outcome == "discarded":
             return "dropped"
         return outcome
 
     def label(self, node: int) -> str:
-        """A node's text, with visible spaces if a sibling differs only in them."""
+        """A node's text, with visible spaces if a sibling differs only in spaces."""
         siblings = []
         for other, parent in enumerate(self.parents):
             if parent == self.parents[node] and other != node:
@@ -314,7 +314,7 @@ class ForkRound(DraftedRound):
         return None
 
     def outcome(self, branch: int, index: int) -> str:
-        """The outcome of a branch's token, which is dropped unless it is a hit."""
+        """The outcome of a branch's token, dropped unless the branch is a hit."""
         if branch != self.hit:
             return "dropped"
         return self.draft.outcome[branch * self.length + index]

@@ -1,7 +1,7 @@
 """A picture of a round's draft, with a slider that chooses the round.
 
 It shows several sequences (``sequences_picture``), a tree (``tree_picture``) or
-branches (``fork_picture``). This module knows no method and no clock.
+branches (``fork_picture``). This module uses no method and no clock.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
     ``shown``: a result or trace, or a dict of them. The keys of the dict are the values
     of the setting in which the runs differ, and ``by`` is its name. A second slider
-    then chooses the run. When it moves, the picture shows the round of the new run that
-    is nearest in the text to the last one shown.
+    then chooses the run. When it moves, the picture shows the new run's round whose
+    position in the text is nearest to that of the last round shown.
 
     ``round``: the first round to show; by default the one with the widest draft.
 
@@ -125,7 +125,7 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self._render_again()
 
 
-sequences = Sequences  # as lessons call it
+sequences = Sequences  # its name in lessons
 
 
 def _round_slider(

@@ -3,7 +3,7 @@
 The first row is the window, with a column for each token. Below it is a row for each
 guessed outcome. Each of these rows begins in the column after the last window token
 that its outcome assumes to be accepted, and a line leads there from that token. A frame
-marks the actual outcome. This module knows no trace.
+marks the actual outcome. This module reads no trace.
 
 ::
 
@@ -39,7 +39,7 @@ from .parts import ROWS_TOP, WIDTH, finished, patterns_of, text_in_cell
 from .tree_picture import shortened
 
 # Pixels.
-ROW_STEP = 30  # from one row to the next
+ROW_STEP = 30  # between the tops of two rows
 CELL_HEIGHT = 24
 ROOT_X = 26  # the end of the text
 CELLS_LEFT = 56
@@ -53,12 +53,12 @@ class Grid(NamedTuple):
     column: float
 
     def left(self, index: int) -> float:
-        """The left edge of the column at ``index``, pixels."""
+        """The left edge of the column at ``index``, in pixels."""
         return CELLS_LEFT + index * self.column
 
     @property
     def cell(self) -> float:
-        """The width of a cell, pixels."""
+        """The width of a cell, in pixels."""
         return self.column - GAP
 
 
@@ -70,12 +70,12 @@ def grid_of(drafted: ForkRound) -> Grid:
 
 
 def fork_height(drafted: ForkRound) -> int:
-    """The picture's height, pixels: the window, a row per branch, the verdict."""
+    """The height of the window, a row per branch, and the verdict, in pixels."""
     return ROWS_TOP + ROW_STEP * (drafted.width + 2) + PAD
 
 
 def row_top(row: int) -> float:
-    """The top of a row, pixels; row 0 is the window's."""
+    """The top of a row, in pixels; row 0 is the window's."""
     return ROWS_TOP + ROW_STEP * row
 
 
@@ -98,7 +98,7 @@ def fork_svg(drafted: ForkRound) -> str:
 
 
 def rows_of_branches(drafted: ForkRound) -> dict[int, int]:
-    """The row of each branch, by falling length of the accepted prefix.
+    """The row of each branch; the longest accepted prefix comes first.
 
     In this order no line crosses a cell.
     """

@@ -37,7 +37,7 @@ TEXT_STYLES = {
 def heading(drafted: DraftedRound) -> str:
     """The round's number and summary, and below them the text before the draft.
 
-    Only the end of the text is shown, as far as it fits on one line.
+    Only the end of the text is shown, as much as fits on one line.
     """
     summary = tag(
         "tspan", escape(f"\u00a0 {drafted.summary()}"), fill=QUIET, font_weight="400"
@@ -76,7 +76,7 @@ def patterns_of(drafted: DraftedRound) -> str:
 
 
 def cell_width(label: str) -> float:
-    """The width of a cell with ``label``, pixels."""
+    """The width of a cell with ``label``, in pixels."""
     return max(26, text_width(label) + 12)
 
 

@@ -2,7 +2,7 @@
 
 A line leads from the end of the text to each sequence. Along it are the draft model's
 probability of the sequence's first token, as a bar and as a number, and the sequence's
-tokens. A dashed line marks the threshold θ. This module knows no trace.
+tokens. A dashed line marks the threshold θ. This module reads no trace.
 
 ::
 
@@ -38,19 +38,19 @@ from .draft_rounds import SequencesRound
 from .parts import ROWS_TOP, WIDTH, cell_width, finished, patterns_of, text_in_cell
 
 # Pixels.
-ROW_STEP = 34  # from one row to the next
+ROW_STEP = 34  # between the tops of two rows
 CELL_HEIGHT = 26
 FORK_X = 26  # the end of the text
 BARS_LEFT = 84
 BAR_LENGTH = 250  # for a probability of 1
 CELLS_LEFT = 410
-CELLS_RIGHT = WIDTH - PAD - 40  # then comes the number of tokens left out
+CELLS_RIGHT = WIDTH - PAD - 40  # the number of tokens left out is to its right
 
 OTHER_WORDS_COLOUR = "#c9c9c9"
 
 
 def sequences_height(drafted: SequencesRound) -> int:
-    """The picture's height, pixels: the sequences, the other words, the verdict."""
+    """The height of the sequences, the other words and the verdict, in pixels."""
     return ROWS_TOP + ROW_STEP * (drafted.width + 2) + PAD
 
 

@@ -2,7 +2,7 @@
 
 Each level is a column to the right of its parents. Each leaf has a separate row, and
 every other node shares the row of its first leaf, so that the path of first candidates
-is a straight line. The path that the target followed is dark. This module knows no
+is a straight line. The path that the target followed is dark. This module reads no
 trace.
 
 ::
@@ -37,7 +37,7 @@ from .draft_rounds import TreeRound
 from .parts import ROWS_TOP, WIDTH, cell_width, finished, text_in_cell
 
 # Pixels.
-ROW_STEP = 30  # from one row to the next
+ROW_STEP = 30  # between the tops of two rows
 CELL_HEIGHT = 24
 ROOT_X = 26  # the end of the text
 ROOT_Y = ROWS_TOP + CELL_HEIGHT / 2
@@ -46,7 +46,7 @@ GAP = 40  # between two levels' cells, for the edges
 
 
 class NodeCell(NamedTuple):
-    """A node's cell: its left edge, its middle and its width, pixels."""
+    """A node's cell: its left edge, its middle and its width, in pixels."""
 
     left: float
     middle: float
@@ -60,7 +60,7 @@ class NodeCell(NamedTuple):
 
 
 def tree_height(drafted: TreeRound) -> int:
-    """The picture's height, pixels: a row per leaf, and the verdict."""
+    """The height of a row per leaf, and of the verdict, in pixels."""
     return ROWS_TOP + ROW_STEP * (len(drafted.leaves) + 1) + PAD
 
 

@@ -1,1 +1,1 @@
-"""Interactive pictures: a reader drags them or presses keys, and they speak."""
+"""Interactive pictures, which a reader can drag, control with keys, and hear."""

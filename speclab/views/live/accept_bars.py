@@ -9,7 +9,7 @@
 
 The rejected and the missing parts have the same total, so accepted tokens and
 replacements together always fill p. A reader drags the tops of the bars, moves them
-with the arrow keys, or changes the temperature. This module knows two distributions,
+with the arrow keys, or changes the temperature. This module uses two distributions,
 and no model.
 """
 
@@ -50,10 +50,10 @@ P = (0.45, 0.15, 0.30, 0.10)
 Q = (0.20, 0.45, 0.25, 0.10)
 
 HEIGHT = 390.0
-TOP, CHART = 44.0, 236.0  # pixels above the bars, and of the chart
+TOP, CHART = 44.0, 236.0  # pixels above the bars, and the chart's height
 COLUMNS_SHARE = 0.27  # the share of the width for the two columns on the right
 LEAST, MOST = 0.01, 0.97  # probabilities that a reader may set
-STEP = 0.01  # the change by a key press
+STEP = 0.01  # the change per key press
 KEY_STEPS = {
     "ArrowUp": STEP,
     "ArrowRight": STEP,
@@ -176,7 +176,7 @@ class AcceptBarsPicture(LivePicture):
         return "".join(elements)
 
     def _token(self, token: int, left: float, step: float, name: str) -> str:
-        """A token's bars: the accepted part, the excess, the outlines, the handles."""
+        """A token's bars: its accepted part, excess, outlines and handles."""
         p, q = float(self.p[token]), float(self.q[token])
         bottom, pixels = TOP + CHART, CHART / self.highest
         x, bar = left + 0.25 * step, 0.5 * step
@@ -278,7 +278,7 @@ class AcceptBarsPicture(LivePicture):
 
 
 def tempered(distribution: Row, temperature: float) -> Row:
-    """A distribution at another temperature, from its normalised powers."""
+    """The normalised probabilities to the power of 1 / ``temperature``."""
     powers: Row = distribution ** (1 / temperature)
     normalised: Row = powers / powers.sum()
     return normalised

@@ -9,7 +9,7 @@
 
 A token is drawn from q and tested with a coin. If the test fails, a second coin draws
 the replacement. Buttons throw once, 100 or 10,000 times. Space throws once, and R
-starts again. This module knows two distributions, and no model.
+starts again. This module uses two distributions, and no model.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ def _part(x: float, y: float, width: float, fill: str, label: str) -> str:
 
 
 def _scale(y: float, strip_width: float) -> str:
-    """0, 0.5 and 1 under a strip."""
+    """The numbers 0, 0.5 and 1 under a strip."""
     labels = []
     for value, anchor in ((0, "start"), (0.5, "middle"), (1, "end")):
         x = PAD + value * strip_width

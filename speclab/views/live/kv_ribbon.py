@@ -4,10 +4,10 @@
     draft    ■    ■      ■      ▨    ▨
     target   ■    ■      ■      ▨
 
-    ■ exact   □ fuzzy   ▨ stale, until the device cuts it   ┆ just cut off
+    ■ exact   □ fuzzy   ▨ stale, until the device cuts it off   ┆ just cut off
 
 A step is the end of an operation, or a commit. Arrow keys step, Space plays. This
-module reads a trace and the texts of its tokens. It knows no method, model or clock.
+module reads a trace and the texts of its tokens. It uses no method, model or clock.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from speclib.trace.events import COMMIT
 
 from .stepped_picture import KEYS, SteppedPicture, SteppedView
 
-CELL = 48.0  # pixels of a position in the text
-ROW, GAP = 34.0, 10.0  # pixels of a row, and between rows
+CELL = 48.0  # width of a position in the text, in pixels
+ROW, GAP = 34.0, 10.0  # height of a row, and distance between rows, in pixels
 TOP = 62.0  # pixels above the row of the text
-SHIFT = 8  # positions by which the ribbons scroll at once, to scroll rarely
+SHIFT = 8  # positions that the ribbons scroll at a time, so that they scroll rarely
 SECONDS_OF_STEP = 1.2  # while playing
 CUT = "cut"
 LEGEND = (
@@ -97,7 +97,7 @@ class KvRibbonPicture(SteppedPicture):
         if fuzzy:
             words.append(f", {fuzzy} of them fuzzy")
             if event.payload.drops_fuzzy_slots:
-                words.append(", which it drops at its end")
+                words.append(", which the pass drops when it ends")
         return "".join(words) + "."
 
     def _commit_in_words(self) -> str:
@@ -162,7 +162,7 @@ class KvRibbonPicture(SteppedPicture):
         return max(text_width(name) for name in names) + 14
 
     def _first_position(self, columns: int) -> int:
-        """The leftmost column's position, so that the newest are always visible."""
+        """The leftmost position shown, chosen so that the newest are always visible."""
         longest = self.moment.text_length
         for kinds in self.moment.kinds.values():
             longest = max(longest, len(kinds) + self._cut_of_now())

@@ -1,7 +1,7 @@
 // A picture that Python draws, and that a reader can drag and control with keys.
 //
 // Python sends SVG. Elements with `data-handle` can be dragged, or moved with the arrow keys
-// when they have the focus; each action is sent to Python, which redraws the picture. Other keys
+// when they have focus; each action is sent to Python, which redraws the picture. Other keys
 // are sent too, so that Space or R can act on the picture as a whole. Screen readers read
 // `spoken` aloud whenever it changes. Python prepends room.js to this file.
 //
@@ -14,9 +14,9 @@ function render({ model, el }) {
   const root = document.createElement("div");
   root.className = "speclib-live";
   root.tabIndex = 0;
-  root.setAttribute("role", "application");    // so that it receives its keys
+  root.setAttribute("role", "application");    // so that it receives key presses
   root.setAttribute("aria-label", model.get("name"));
-  root.dataset.lmSuppressShortcuts = "true";   // or JupyterLab would take the keys
+  root.dataset.lmSuppressShortcuts = "true";   // otherwise JupyterLab would take the keys
   const picture = document.createElement("div");
   const voice = document.createElement("div");
   voice.className = "speclib-voice";

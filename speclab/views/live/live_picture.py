@@ -2,7 +2,8 @@
 
 The script ``live_picture.js`` shows the SVG. It reports drags of elements with a
 ``data-handle``, key presses, and the width of the page. A subclass defines how the
-picture reacts. Outside a notebook the picture is static. This module knows no data.
+picture reacts. Outside a notebook the picture is static. This module
+does not depend on what is drawn.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from speclib.drawing import display
 PAGE_SCRIPT = Path(display.__file__).with_name("room.js")
 SCRIPT = Path(__file__).with_name("live_picture.js")
 STYLE = Path(__file__).with_name("live_picture.css")
-STILL_WIDTH = 900.0  # pixels of the picture while the page's width is unknown
+STILL_WIDTH = 900.0  # in pixels, while the page's width is unknown
 LEAST_WIDTH, MOST_WIDTH = 480.0, 1100.0
 
 
 class LivePicture(display.NotebookView, anywidget.AnyWidget):
-    """An SVG with handles.
+    """An SVG picture, with handles that a reader can drag.
 
     A subclass defines ``called``, its name; ``drawing(width)``, the SVG; ``height``,
-    pixels; ``text()``, the picture in words; ``sentence()``, which a screen reader
+    in pixels; ``text()``, the picture in words; ``sentence()``, which a screen reader
     reads after a change; and ``on_drag`` and ``on_key``.
     """
 
@@ -52,7 +53,7 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
 
     # -- what a subclass defines -------------------------------------------------------
     def drawing(self, width: float) -> str:
-        """SVG, ``width`` pixels wide."""
+        """The picture's SVG, ``width`` pixels wide."""
         raise NotImplementedError
 
     def sentence(self) -> str:
@@ -60,7 +61,7 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
         raise NotImplementedError
 
     def on_drag(self, handle: str, x: float, y: float) -> None:
-        """Called when a reader drags ``handle`` to a point in the picture, pixels."""
+        """Called when a reader drags ``handle`` to (x, y) in the picture, in pixels."""
 
     def on_key(self, handle: str, key: str) -> None:
         """Called for a key press on ``handle``, or on the whole picture if it is ""."""
@@ -73,7 +74,7 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
 
     @property
     def width(self) -> float:
-        """The picture's width on the page, pixels."""
+        """The picture's width on the page, in pixels."""
         if not self.page_width:
             return STILL_WIDTH
         return min(max(float(self.page_width), LEAST_WIDTH), MOST_WIDTH)

@@ -10,8 +10,8 @@
     └──────┴─────────┴─────────────┘
 
 A height is the joint probability of all coins along a path. A sum that differs from the
-target's probability has a different colour and stripes, and its label has the
-difference. This module knows probabilities, and no method.
+target's probability has a different colour and stripes, and its label shows
+the difference. This module uses probabilities, and no method.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from .live_picture import LivePicture
 
 HEIGHT = 400.0
 TOP, COLUMN = 54.0, 320.0  # pixels above the columns, and for a probability of 1
-TREE_SHARE = 0.58  # the columns' share of the width; the bars have the rest
+TREE_SHARE = 0.58  # the columns' share of the width; the bars take up the rest
 HEADINGS = ("drafted", "tested", "written")
-LEAST_LABEL = 17.0  # minimum height for a label, pixels
+LEAST_LABEL = 17.0  # minimum height for a label, in pixels
 SAME = 1e-9  # probabilities that differ by less count as equal
 
 

@@ -16,7 +16,7 @@
 
 A ring marks the window, and a dashed ring the draft that is tested while it is being
 written. Arrow keys step, Space plays. This module reads a trace and the texts of its
-tokens. It knows no method, model or clock.
+tokens. It uses no method, model or clock.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from speclib.drawing.timeline.run import TimelineRun, timeline_run
 from .stepped_picture import KEYS, SteppedPicture, SteppedView
 
 SECONDS_OF_STEP = 2.5  # while playing, long enough to read a sentence
-WIDEST_CELL = 96.0  # maximum width of a draft, pixels
+WIDEST_CELL = 96.0  # maximum width of a draft, in pixels
 GROUP_GAP = 30.0  # pixels between the window and the new drafts
 RING = 6.0  # pixels between a ring and its cells
 
@@ -86,12 +86,12 @@ LEGEND = (
 )
 
 
-# Maps a time of the run, seconds, to its x in the picture, pixels.
+# Maps a time in the run, in seconds, to its x in the picture, in pixels.
 XOfSecond: TypeAlias = Callable[[float], float]
 
 
 class Column(NamedTuple):
-    """A draft's column in the picture: its left edge and its width, pixels."""
+    """A draft's column in the picture: its left edge and its width, in pixels."""
 
     x: float
     width: float
@@ -138,7 +138,7 @@ class RoundsPicture(SteppedPicture):
         return f"{self._tests_in_words()} {self._outcome_in_words()}"
 
     def phase(self) -> str:
-        """PEARL's name for such a round; "" if it has none."""
+        """PEARL's name for this kind of round; "" if it has none."""
         if self.round.early is None:
             return ""
         return "post-verify" if self.round.window else "pre-verify"
@@ -343,7 +343,7 @@ class RoundsPicture(SteppedPicture):
         return f"row {row + 1}, after {reads}: for the bonus token"
 
     def _written(self, columns: list[Column]) -> str:
-        """The committed tokens, each below its row and marked with its writer."""
+        """The committed tokens, each below its row and marked with its model."""
         elements = [text_at("written", PAD, WRITTEN_Y, fill=INK)]
         for index, token in enumerate(self.round.committed):
             writer = "target" if index == self._row_of_own() else "draft"
@@ -364,7 +364,7 @@ class RoundsPicture(SteppedPicture):
 
     # -- the round on the clock --------------------------------------------------------
     def _clock(self, width: float, name: str) -> str:
-        """Both models' work in this round on a common time axis."""
+        """Both models' work in this round, on a common time axis."""
         shown = self.round
         events = [e for e in (shown.drafting, shown.target_pass) if e is not None]
         start = min(event.ts for event in events)
@@ -451,7 +451,7 @@ def _cell(
 
 
 def _label(word: str, column: Column, outcome: str) -> str:
-    """A draft's token in its cell, on a white plate if the cell is striped."""
+    """A draft's token in its cell, on a white background if the cell is striped."""
     shown = start_that_fits(word, column.width - 8)
     struck = {"text_decoration": "line-through"} if outcome == "rejected" else {}
     text = centred(shown, column.middle, DRAFTS_Y + 22, fill="#000", **struck)

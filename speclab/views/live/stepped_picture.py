@@ -1,7 +1,7 @@
-"""A live picture of a run's step, which a slider, a player and keys choose.
+"""A live picture of one step of a run, chosen with a slider, a player or keys.
 
 The left and right arrow keys step, Home and End go to the ends, Space plays. This
-module knows no data: a subclass decides what a step shows.
+module does not depend on the data: a subclass decides what a step shows.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SteppedPicture(LivePicture):
 class SteppedView(WithSentence):
     """A stepped picture with a player and a slider above, and a sentence below.
 
-    ``what``: the slider's label. ``seconds``: the time of a step while playing.
+    ``what``: the slider's label. ``seconds``: how long a step is shown while playing.
     """
 
     def __init__(self, picture: SteppedPicture, what: str, seconds: float):

@@ -1,6 +1,6 @@
-"""A few lines with their names at their ends, as a static picture or with a slider.
+"""A few lines, each named at its end, as a static picture or with a slider.
 
-This module knows no run, no table and no notebook.
+This module uses no run, table or notebook.
 
 ::
 
@@ -38,7 +38,7 @@ from speclib.errors import BadValue
 # Okabe and Ito's colours, which colour-blind readers can tell apart. Further lines
 # repeat them with other dashes.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#7a6a00")
-DASHES = ("none", "9 5", "2 4", "9 4 2 4")  # pixels on and off; "none" is a solid line
+DASHES = ("none", "9 5", "2 4", "9 4 2 4")  # pixels on, off ...; "none" is solid
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100)
 MOST_STEPS = 5  # on an axis, between the lowest and the highest value
 
@@ -97,12 +97,12 @@ class Curves(Still):
         self.size = (round(width), self.plot_height + 108)
 
     def x_of(self, category: Hashable) -> float:
-        """The x of a category, pixels."""
+        """The x of a category, in pixels."""
         number = self.categories.index(category)
         return PLOT_LEFT + PLOT_WIDTH * (number + 0.5) / len(self.categories)
 
     def y_of(self, value: float) -> float:
-        """The y of a value, pixels."""
+        """The y of a value, in pixels."""
         low, high, _ = self.up
         return PLOT_TOP + self.plot_height * (high - value) / (high - low)
 
@@ -177,7 +177,7 @@ def finite_values(line: Mapping[Hashable, float]) -> dict[Hashable, float]:
 
 
 def scale_for(values: Iterable[float]) -> Scale:
-    """An axis with few round numbers that covers all values."""
+    """An axis with a few round numbers that covers all values."""
     values = list(values)
     lowest, highest = min(values), max(values)
     fitting = [s for s in STEPS if (highest - lowest) / s <= MOST_STEPS]
@@ -211,7 +211,7 @@ def moved_apart(ends: Mapping[str, float], lowest: float) -> dict[str, float]:
 
 
 # -- for lessons -----------------------------------------------------------------------
-curves = Curves  # as lessons call it
+curves = Curves  # its name in lessons
 
 
 @checked

@@ -1,6 +1,6 @@
 """The time that passes over a few tokens take to read the weights, and to compute.
 
-This module knows a device's data sheet, and no model or clock.
+This module uses a device's data sheet, and no model or clock.
 
 ::
 
@@ -23,11 +23,11 @@ WEIGHTS = 6.74e9  # in Llama 2 7B
 TITLE = "A pass of Llama 2 7B on an A100 [formula, from the data sheet]"
 COLOURS = {"reading": KIND_COLOURS["score"], "computing": KIND_COLOURS["rejected"]}
 WIDTH, TOP, LEFT, LONGEST_BAR = 560, PAD + 38, PAD + 84, 300  # pixels
-BAR, ROW = 18, 62  # pixels of height
+BAR, ROW = 18, 62  # heights, in pixels
 
 
 class ForwardPasses(Still):
-    """Two bars for each pass: its seconds of reading, and of computing."""
+    """Two bars for each pass: the time it takes to read, and to compute."""
 
     def __init__(self, passes: list[ForwardPass]):
         self.passes = passes

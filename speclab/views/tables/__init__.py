@@ -1,7 +1,7 @@
-"""A page for every table of a paper: does it reproduce, and by how much?
+"""The page of each table of a paper: does it reproduce, and how closely?
 
-``table_page`` decides what a page says, ``markdown`` and ``html`` write it, and
-``shown`` displays it in a notebook. ``answers`` has the rule for the first sentences,
-``main_quantity`` and ``dot_plot`` make the picture, ``statements`` has the paper's
-claims, ``number_tables`` has all numbers, and ``written`` formats a number.
+``table_page`` assembles a page, ``markdown`` and ``html`` format it, and ``shown``
+displays it in a notebook. ``answers`` writes the first sentences, ``main_quantity`` and
+``dot_plot`` make the picture, ``statements`` lists the paper's claims,
+``number_tables`` lists all numbers, and ``written`` formats a number.
 """

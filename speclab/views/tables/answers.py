@@ -1,16 +1,16 @@
-"""Does a table reproduce? One or two sentences, made from its numbers by a rule.
+"""Whether a table reproduces, in one or two sentences that follow from its numbers.
 
 ::
 
     largest difference between print and prediction    the size
-    at most 5 %                                        does
-    at most 15 %                                       nearly does
-    more                                               does not
+    at most 5 %                                        reproduces
+    at most 15 %                                       nearly reproduces
+    more                                               does not reproduce
 
     claims about an order, a maximum or a bound        the order
-    all hold by the prediction                         does
-    some                                               does in part
-    none                                               does not
+    all hold for the predictions                       reproduces
+    some hold                                          reproduces in part
+    none holds                                         does not reproduce
 
 Numbers that set the acceptance rate or the clock are not predictions and do not count.
 """
@@ -29,17 +29,19 @@ from .statements import is_of_size, is_own
 from .written import write_range
 
 CLOSE, NEAR = 0.05, 0.15  # differences from print that count as none, as small
+FEW = 0.25  # share of rows that are named as exceptions
 
 
 class Count(NamedTuple):
     """The number of claims that hold, and the number judged yes or no.
 
-    ``claims`` says which claims they are.
+    ``claims`` describes the claims.
     """
 
     held: int
     judged: int
     claims: str = "claims about orders and bounds"
+    open: int = 0
 
 
 def question_of(result: TableResult) -> str:
@@ -64,15 +66,13 @@ def answer_of(result: TableResult, points: Sequence[Point]) -> str:
     orders = count_claims(result, "virtual", is_order=True)
     sentences = []
     if errors:
-        sentences.append(_about_print(result, errors, orders))
+        sentences.append(_about_print(result, points, errors, orders))
         if result.table.main is not None:
             sentences.append(_about_baseline(result.table.main, points))
     elif "virtual" in result.kinds:
-        sentences.append(_about_claims(count_claims(result, "virtual"), "By our code"))
+        sentences.append(_about_claims(count_claims(result, "virtual"), "By our code,"))
     if "measured" in result.kinds:
-        here = count_claims(result, "measured")
-        whose = "With our small models" if result.are_stand_ins else "Measured here,"
-        sentences.append(_about_claims(here, whose))
+        sentences.append(_about_measured(result, points))
     if not any(sentences):
         sentences.append(_about_print_alone(result))
     return " ".join(sentence for sentence in sentences if sentence)
@@ -96,11 +96,11 @@ def errors_of(result: TableResult, points: Sequence[Point]) -> list[float]:
 
 
 def count_claims(result: TableResult, kind: str, is_order: bool = False) -> Count:
-    """How many of the paper's claims hold by one kind of number.
+    """Counts the paper's claims that hold for one kind of number.
 
-    Claims about the size of one number count only for print, and so do claims that the
-    print contradicts: to fail them may be to reproduce it. Our own checks count only
-    for our own items, which have no other claims.
+    Claims about the size of one number count only for print. So do claims that the
+    print contradicts, since a number that reproduces the print may fail them. Our own
+    checks count only for our own items, which have no other claims.
     """
     chosen, contradicted = set[str](), set[str]()
     for claim in result.table.claims:
@@ -111,31 +111,38 @@ def count_claims(result: TableResult, kind: str, is_order: bool = False) -> Coun
     found = [(v.claim, v.holds) for v in result.claims if v.kind == kind]
     judged = [(claim, holds) for claim, holds in found if holds in ("yes", "no")]
     holds = [holds for claim, holds in judged if claim in chosen]
-    count = Count(holds.count("yes"), len(holds))
+    open_ones = sum(holds == "open" and claim in chosen for claim, holds in found)
+    count = Count(holds.count("yes"), len(holds), open=open_ones)
     if any(claim in contradicted for claim, _ in judged):
-        return count._replace(claims=f"{count.claims} that the print bears out")
+        return count._replace(claims=f"{count.claims} that the print confirms")
     return count
 
 
 # -- sentences -------------------------------------------------------------------------
-def _about_print(result: TableResult, errors: list[float], orders: Count) -> str:
-    """Whether order and size reproduce, and how far predictions are from print."""
+def _about_print(
+    result: TableResult,
+    points: Sequence[Point],
+    errors: list[float],
+    orders: Count,
+) -> str:
+    """Whether order and size reproduce, and how far the predictions are from print."""
     largest = max(map(abs, errors))
-    size = "does" if largest <= CLOSE else "nearly does"
-    if largest > NEAR:
-        size = "does not"
-    after_order = {
-        "does": "the size does",
-        "nearly does": "the size nearly",
-        "does not": "the size does not",
-    }
-    if not orders.judged:
-        lead = f"The size {size}"
-    elif orders.held == orders.judged:
-        lead = "Yes" if size == "does" else f"The order does, {after_order[size]}"
-    else:
-        order = "The order does in part" if orders.held else "The order does not"
-        lead = f"{order}, {after_order[size]}"
+    size = "reproduces" if largest <= CLOSE else "nearly reproduces"
+    far = [p.label for p in points if p.error is not None and abs(p.error) > NEAR]
+    has_exceptions = 0 < len(far) <= FEW * len(errors)
+    if largest > NEAR and not has_exceptions:
+        size = "does not reproduce"
+    order = "reproduces" if orders.held == orders.judged else "reproduces in part"
+    if not orders.held:
+        order = "does not reproduce"
+    lead = f"The size {size}"
+    if orders.judged and order == size:
+        lead = "Yes" if size == "reproduces" else "Neither order nor size reproduces"
+    elif orders.judged:
+        joint = "but" if "not" in order + size else "and"
+        lead = f"The order {order}, {joint} the size {size.removesuffix(' reproduce')}"
+    if has_exceptions:
+        lead += f", but for {len(far)} of {len(errors)} rows ({'; '.join(far)})"
     main = result.table.main
     subject = main.name if main else "our code"
     claims = ""
@@ -143,10 +150,10 @@ def _about_print(result: TableResult, errors: list[float], orders: Count) -> str
         claims = f", and {_of_claims(orders)}"
     near = sum(abs(error) <= NEAR for error in errors)
     most = ""
-    if largest > NEAR and near > len(errors) / 2:
+    if size == "does not reproduce" and near > len(errors) / 2:
         most = f" ({near} of {len(errors)} within {NEAR:.0%})".replace("%", " %")
     return (
-        f"{lead}: at the paper's own latencies {subject} comes out "
+        f"{lead}: at the paper's own latencies, {subject} comes out "
         f"{_off_print(errors)}{most}{claims}."
     )
 
@@ -170,7 +177,7 @@ def _percent_off(percent: int) -> str:
 
 
 def _of_claims(count: Count) -> str:
-    """ "all 3 claims about order and bounds hold", "2 of 3 such claims hold"."""
+    """ "all 3 claims about orders and bounds hold", "2 of 3 such claims hold"."""
     if count.judged == 1:
         return f"its claim about the order {'holds' if count.held else 'does not hold'}"
     if count.held == count.judged:
@@ -190,8 +197,8 @@ def _about_baseline(main: MainQuantity, points: Iterable[Point]) -> str:
     printed = [float(point.gain("paper") or 0) for point in compared]
     predicted = [float(point.gain("virtual") or 0) for point in compared]
     text = (
-        f"Over {main.against_name} it gains {write_range(predicted, 2)}, where "
-        f"{write_range(printed, 2)} is printed"
+        f"The gain over {main.against_name} is {write_range(predicted, 2)}, where the "
+        f"print has {write_range(printed, 2)}"
     )
     errors = [p.error for p in compared if p.error is not None]
     of_baseline = [
@@ -208,8 +215,25 @@ def _about_baseline(main: MainQuantity, points: Iterable[Point]) -> str:
     return text + "."
 
 
+def _about_measured(result: TableResult, points: Sequence[Point]) -> str:
+    """What was measured here, and how many claims hold by it."""
+    whose = "With our small models," if result.are_stand_ins else "Measured here,"
+    count = count_claims(result, "measured")
+    values = [p.numbers["measured"] for p in points if "measured" in p.numbers]
+    parts = []
+    if result.table.main is not None and values:
+        parts.append(f"{result.table.main.name} comes out {write_range(values, 2)}")
+    if count.judged:
+        parts.append(_of_claims(count))
+    if count.open:
+        are = "is" if count.open == 1 else "are"
+        others = "other " if count.judged else "of these claims "
+        parts.append(f"{count.open} {others}{are} open")
+    return f"{whose} {'; '.join(parts)}." if parts else ""
+
+
 def _about_claims(count: Count, how: str) -> str:
-    """How many claims hold by one kind of number: "By our code 2 of 3 claims hold."."""
+    """How many claims hold: "By our code, 2 of 3 claims hold."."""
     if not count.judged:
         return ""
     if count.judged == 1:
@@ -221,9 +245,9 @@ def _about_claims(count: Count, how: str) -> str:
 
 def _part_that_holds(count: Count) -> str:
     """ "1 of 3 claims about orders and bounds holds"."""
-    held = f"{count.held or 'none'} of {count.judged}"
+    held = f"{count.held} of" if count.held else "none of the"
     verb = "holds" if count.held == 1 else "hold"
-    return f"{held} {count.claims} {verb}"
+    return f"{held} {count.judged} {count.claims} {verb}"
 
 
 def _about_print_alone(result: TableResult) -> str:
@@ -231,14 +255,13 @@ def _about_print_alone(result: TableResult) -> str:
     if not result.table.cells and not result.kinds:
         return "Nothing has been run for it yet."
     if not result.table.cells:
-        return "Our own numbers; they settle none of what we expected of them."
-    text = "Nothing here predicts or measures its numbers."
+        return "These numbers are ours, and settle none of our expectations."
+    text = "We neither predict nor measure its numbers."
     if not count.judged:
         return text
     if count.held == count.judged:
-        return f"{text} The print bears out what the paper says of it."
-    held = f"{count.held} of {count.judged}"
-    return f"{text} The print bears out {held} statements on it."
+        return f"{text} The print confirms the paper's claims about them."
+    return f"{text} Claims that the print confirms: {count.held} of {count.judged}."
 
 
 def _lowered(title: str) -> str:

@@ -1,4 +1,4 @@
-"""A row per pair or task: printed, predicted and measured, on one axis.
+"""The dot plot of a table: a row per pair or task, with all its numbers on one axis.
 
 As text, for Markdown, and as a plotly figure::
 
@@ -25,7 +25,7 @@ NAMES = {
     "paper": "printed",
     "virtual": "predicted",
     "measured": "measured here",
-    "ceiling": "c, the most it can gain",
+    "ceiling": "c, the limit of its gain",
 }
 COLOURS = {
     "paper": "#8b919c",
@@ -73,7 +73,7 @@ def _values(kind: str, points: Sequence[Point]) -> list[float]:
 
 
 class Axis(NamedTuple):
-    """From ``low`` to ``high`` in round steps."""
+    """An axis from ``low`` to ``high`` in round steps."""
 
     low: float
     high: float
@@ -86,7 +86,7 @@ class Axis(NamedTuple):
 
 
 def axis_for(values: Sequence[float]) -> Axis:
-    """Few round steps that cover all values."""
+    """An axis that covers all values in a few round steps."""
     low, high = min(values), max(values)
     span = (high - low) or abs(high) or 1.0
     power = 10.0 ** floor(log10(span / MOST_STEPS))
@@ -131,7 +131,7 @@ def _shorten(label: str, length: int) -> str:
 
 
 def _columns_of_numbers(plot: DotPlot) -> list[list[str]]:
-    """The numbers to the right of the axis, each column with its head."""
+    """The numbers to the right of the axis, each column with its heading."""
     columns = []
     heads = {"paper": "printed", "virtual": "predicted", "measured": "here"}
     for kind in plot.kinds:
@@ -154,7 +154,7 @@ def _place(value: float, axis: Axis, room: int) -> int:
 
 
 def _scale_line(axis: Axis, room: int) -> str:
-    """The numbers of the axis, each above its tick, without those that would touch."""
+    """The axis's numbers, each above its tick; those that would touch are omitted."""
     line = [" "] * room
     decimals = max(0, ceil(-log10(axis.step) - 1e-9))
     for tick in axis.ticks:
@@ -166,7 +166,7 @@ def _scale_line(axis: Axis, room: int) -> str:
 
 
 def _row(plot: DotPlot, point: Point, axis: Axis, room: int) -> str:
-    """A line with its ticks, and on it a sign per number; print wins a tie."""
+    """The axis with a sign per number; the printed number covers the others."""
     line = ["-"] * room
     for tick in axis.ticks:
         line[_place(tick, axis, room)] = "+"
@@ -244,7 +244,7 @@ def _name(plot: DotPlot, point: Point) -> str:
 
 
 def _intervals(plot: DotPlot) -> dict[str, object]:
-    """How far the 95 % intervals of measured numbers reach to either side."""
+    """How far the 95 % intervals of measured numbers extend to either side."""
     above, below = [], []
     for point in plot.points:
         value = point.numbers.get("measured", 0.0)

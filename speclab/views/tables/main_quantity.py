@@ -39,7 +39,7 @@ class Point:
 
     @property
     def error_of_baseline(self) -> float | None:
-        """The same for the baseline."""
+        """The relative difference of the baseline's prediction; None without one."""
         return relative_error(self.against) if not self.against_is_calibrated else None
 
     def gain(self, kind: str) -> float | None:
@@ -59,8 +59,8 @@ def relative_error(numbers: Mapping[str, float]) -> float | None:
 def points_of(result: TableResult) -> list[Point]:
     """The points of the main quantity.
 
-    If the table names no main quantity, the points are its cells, provided that they
-    are few and our numbers can be compared with print.
+    If the table names none, the points are its cells, provided that they are few and
+    that our numbers can be compared with print.
     """
     main = result.table.main
     if main is None:

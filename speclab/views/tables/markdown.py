@@ -5,7 +5,7 @@ The text is deterministic: changing one number changes one line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
 from speclab.papers.paper_schema import Paper
@@ -18,20 +18,23 @@ from .number_tables import PipeTable
 from .table_page import ERRATA, Fold, TablePage, numbered, statements_table
 
 KINDS_IN_WORDS = """\
-Every number has a kind. `paper`: printed there. `virtual`: predicted, by our code of
-the method on a simulated clock with the paper's own latencies. `emulated`: that code
-with real processes that wait these latencies out. `measured`: real models, by the clock
-on the wall. ✓: the claim holds; ✗: it does not; ◇: the 95 % intervals do not settle it.
-[How to read a report](../docs/read-a-report.md), and
+Every number has a kind. `paper`: printed in the paper. `virtual`: predicted by our code
+of the method on a simulated clock, with the paper's own latencies. `emulated`: the same
+code in real processes that wait for these latencies. `measured`: real models in
+wall-clock time. ✓: the claim holds; ✗: it does not; ◇: the 95 % intervals do not settle
+it. [How to read a report](../docs/read-a-report.md) explains more, and
 [how the numbers are made](../docs/reproduce.md)."""
 
 
 # Below the statements of a table.
-MARKS_IN_WORDS = "✓ holds; ✗ does not; ◇ the interval is too wide to say."
+MARKS_IN_WORDS = (
+    "✓ it holds; ✗ it does not; ◇ the interval is too wide to tell. Counts compare the "
+    "numbers themselves, without their intervals."
+)
 
 
 def page_markdown(page: TablePage) -> str:
-    """A table's page, without the parts that its file has in the same words."""
+    """A table's page without the parts that its file has in the same words."""
     folds = [fold for fold in page.folds if not fold.is_in_file]
     short = replace(page, folds=folds)
     parts = [opening_markdown(short), plot_markdown(short), rest_markdown(short)]
@@ -46,7 +49,7 @@ def opening_markdown(page: TablePage) -> str:
 
 
 def plot_markdown(page: TablePage) -> str:
-    """The dot plot as text; omitted if it shows all cells, which a table has."""
+    """The dot plot as text; omitted if it shows all cells, since a table has those."""
     is_shown = page.plot is not None and page.plot.is_main
     return f"```text\n{as_text(page.plot)}\n```" if page.plot and is_shown else ""
 
@@ -55,7 +58,7 @@ def rest_markdown(page: TablePage) -> str:
     """Everything below the plot."""
     parts = []
     if page.statements.lines:
-        first = "What the paper says"
+        first = "What the paper claims"
         table = statements_table(page.statements, page.here, first)
         parts.append(_pipes(table))
         parts.append(MARKS_IN_WORDS)
@@ -67,7 +70,7 @@ def rest_markdown(page: TablePage) -> str:
         lines += [f"- {' '.join(note.split())}" for note in page.before_you_cite]
         parts.append("\n".join(lines))
     parts += [_fold(fold) for fold in page.folds]
-    as_data = f"The table as data, and how it was read: `{page.file}`."
+    as_data = f"The table as data, and how we read it: `{page.file}`."
     parts.append(f"Run it again: {page.command}. {as_data}")
     return "\n\n".join(parts)
 
@@ -91,7 +94,9 @@ def _pipes(table: PipeTable) -> str:
 
 
 # -- lists of pages --------------------------------------------------------------------
-def paper_markdown(paper: Paper, results: Mapping[str, TableResult]) -> str:
+def paper_markdown(
+    paper: Paper, results: Mapping[str, TableResult], pages: Container[str]
+) -> str:
     """A paper's page: its reference, and each item with its answer."""
     authors = ", ".join(paper.authors)
     lines = [
@@ -104,7 +109,7 @@ def paper_markdown(paper: Paper, results: Mapping[str, TableResult]) -> str:
     ]
     for item, result in results.items():
         link = item_name(item)
-        if result.has_numbers_of_ours:
+        if item in pages:
             link = f"[{link}]({paper.key}/{item}.md)"
         answer = answer_of(result, points_of(result))
         lines.append(f"- {link}, {result.table.title}. {answer}")

@@ -24,9 +24,9 @@ REASONS_FOR_EMPTY = ("not reported", "lost")  # possible starts of a note
 MEANINGS = {
     "c": "*c*: this printed cell set the acceptance rate or the clock",
     "†": "†: see errata",
-    "‡": "‡: other programs kept the machine busy; no claim is judged by it",
-    "¶": "¶: its datastore is our own tasks, which resemble the prompts, so it is "
-    "faster than with its paper's texts",
+    "‡": "‡: other programs kept the machine busy, so no claim is judged by it",
+    "¶": "¶: its datastore contains our own tasks, which resemble the prompts, so it "
+    "is faster than with its paper's texts",
 }
 
 Texts = dict[tuple[str, str], str]  # of cells, by row and column
@@ -88,7 +88,7 @@ def _texts(table: Table, lines: Iterable[LedgerLine], kind: str) -> Texts:
 
 
 def tables_over_same_devices(result: TableResult) -> list[PipeTable]:
-    """Speed-ups over the best that the same devices reach with plain decoding.
+    """Speed-ups over the fastest plain decoding on the same devices.
 
     For the main quantity, or for all cells if the table names none.
     """
@@ -156,7 +156,7 @@ def _in_order(labels: Iterable[str], found: Iterable[str]) -> list[str]:
 
 # -- cells -----------------------------------------------------------------------------
 def _write(table: Table, line: LedgerLine) -> str:
-    """A number with its signs, and for ours the difference from print."""
+    """A number with its signs, and a printed one with its number in brackets."""
     if line.value is None:
         note = line.note.removeprefix("undefined; ")
         return next((r for r in REASONS_FOR_EMPTY if note.startswith(r)), DASH)

@@ -20,7 +20,7 @@ PLOTLY = "application/vnd.plotly.v1+json"
 
 
 class Shown:
-    """Something to display: a form for notebooks, and Markdown as its text."""
+    """Shows HTML or a figure in a notebook, and Markdown elsewhere."""
 
     def __init__(self, markdown: str, figure: go.Figure | None = None):
         self.markdown = markdown

@@ -1,8 +1,8 @@
 """A paper's claims about a table, with verdicts by print, prediction and measurement.
 
-A cell is a mark and a number; reasons are notes below. No number judges what it cannot
-refute: a speed on a paper's own hardware is compared with the prediction in per cent,
-and is not compared with small models.
+A cell is a mark and a number; notes below give the reasons. No number judges a claim
+that it cannot refute: a speed on the paper's own hardware is compared with the
+prediction in per cent, and is not compared with small models.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def is_own(claim: Claim) -> bool:
 
 
 def is_of_size(claim: Claim) -> bool:
-    """Whether a claim gives the size of one number rather than a comparison."""
+    """Whether a claim is about the size of one number rather than a comparison."""
     return claim.kind in OF_SIZE
 
 
@@ -120,8 +120,8 @@ def _cell(claim: Claim, verdict: VerdictLine, notes: list[str]) -> str:
     mark = MARKS[verdict.holds]
     if verdict.kind == "paper":
         text = mark
-    elif is_of_size(claim) and verdict.holds != "yes":
-        text = value  # its difference says more than a mark
+    elif is_of_size(claim):
+        text = value  # its difference from print says more than a mark
     else:
         text = f"{mark} {value}".rstrip()
     reason = _reason(verdict)

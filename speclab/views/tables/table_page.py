@@ -1,4 +1,4 @@
-"""The page of one table, as data: what Markdown and HTML show, decided once."""
+"""The page of one table as data, from which both Markdown and HTML are made."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from math import nan
 from typing import NamedTuple
 
-from speclab.papers.causes import CAUSES
+from speclab.papers.causes import CAUSES, CONTRADICTIONS
 from speclab.papers.ledger import LedgerLine
-from speclab.papers.paper_schema import Erratum
+from speclab.papers.paper_schema import Erratum, Table
 from speclab.papers.table_result import TableResult
 from speclab.traces.reconcile import Reconciled
 
@@ -29,7 +29,7 @@ from .statements import MARKS, NOT_RUN, Statements, is_of_size, statements_of
 from .written import write_number
 
 ERRATA = "Errata in the paper"
-MOST_STATEMENTS = 10  # shown at once; the others are folded
+MOST_STATEMENTS = 12  # shown at once; the others are folded
 SEARCHED = re.compile("the fastest of [0-9]+ choices")  # in a line's note
 
 
@@ -48,14 +48,14 @@ class Fold(NamedTuple):
 class TablePage:
     """A page, from its first line to its last.
 
-    question, answer   does the table reproduce? one or two sentences
+    question, answer   whether the table reproduces, in one or two sentences
     opening            what the table shows and claims
     plot               its main quantity; None if there is nothing to compare
     statements         the paper's claims, each with its verdicts
     here               heading of the column of measured numbers
     why                the causes of the difference from print; None if not computed
     largest_steps      the largest causes in the columns of ``why``, in words
-    before_you_cite    what to know first, four at most
+    before_you_cite    up to four facts to know before citing its numbers
     folds              everything else
     command, file      the command that makes the page, and the table's file
     """
@@ -98,7 +98,7 @@ def table_page(
     shown = Statements(said.lines[:MOST_STATEMENTS], said.notes)
     folds = [
         _more_statements(said, here),
-        Fold("What the causes mean", _meanings(ways) if ways else []),
+        Fold("What the causes mean", _meanings(table, ways) if ways else []),
         Fold("All numbers", tables_with_signs(tables_of_numbers(result))),
         Fold("Other machines", tables_with_signs(tables_of_others(result, others))),
         Fold("95 % intervals", _intervals(result, points)),
@@ -106,7 +106,7 @@ def table_page(
         _own_checks(result, here),
         Fold(ERRATA, _errata(table.errata), True),
         Fold("Settings found by a search", _found_settings(result)),
-        Fold("How it was read and run", [background] if background else [], True),
+        Fold("How we read and ran it", [background] if background else [], True),
         Fold("Runs that failed", _failures(result.errors)),
     ]
     return TablePage(
@@ -118,7 +118,7 @@ def table_page(
         shown,
         here,
         _why_it_differs(ways) if ways else None,
-        _largest_steps(ways) if ways else "",
+        _largest_steps(ways, points) if ways else "",
         table.before_you_cite,
         [fold for fold in folds if fold.parts],
         f"`PAPER={table.paper.key} make reproduce`",
@@ -142,48 +142,62 @@ def _why_it_differs(ways: Mapping[str, Reconciled]) -> PipeTable:
 
 
 def _longest(ways: Mapping[str, Reconciled]) -> list[str]:
-    """The causes of the way that has most; the others' are among them."""
+    """The causes in the column that has most of them, which include all others."""
     longest = max(ways.values(), key=lambda way: len(way.causes))
     return [cause.name for cause in longest.causes]
 
 
-def _largest_steps(ways: Mapping[str, Reconciled]) -> str:
-    """The largest step from print to prediction, and the largest loss after that."""
+def _largest_steps(ways: Mapping[str, Reconciled], points: Iterable[Point]) -> str:
+    """The largest causes on the way to the prediction, and from there; the losses."""
     before: Counter[str] = Counter()
     after: Counter[str] = Counter()
+    losses: Counter[str] = Counter()
     for way in ways.values():
         names = [cause.name for cause in way.causes]
         middle = names.index("predicted")
-        steps = [name for name in names[:middle] if name in way.shares]
-        steps = [name for name in steps if name != "beyond its tables"]
-        if steps:
-            before[max(steps, key=lambda name: abs(way.shares[name]))] += 1
-        after[min(names[middle + 1 :], key=way.shares.__getitem__)] += 1
-    sentences = [
-        f"Largest loss from prediction to measurement: {_counted(after, len(ways))}."
-    ]
+        printed = [name for name in names[:middle] if name in way.shares]
+        if printed:
+            before[max(printed, key=lambda name: abs(way.shares[name]))] += 1
+        later = names[middle + 1 :]
+        after[max(later, key=lambda name: abs(way.shares[name]))] += 1
+        losses[min(later, key=way.shares.__getitem__)] += 1
+    sentences = [f"Largest step from prediction to measurement: {_counted(after)}."]
     if before:
-        largest = _counted(before, len(ways))
-        sentences.insert(0, f"Largest step from print to prediction: {largest}.")
+        sentences.insert(
+            0, f"Largest step from print to prediction: {_counted(before)}."
+        )
+    if losses != after:
+        sentences.append(f"Largest loss on that way: {_counted(losses)}.")
+    measured = sum("measured" in point.numbers for point in points)
+    if len(ways) < measured:
+        sentences.append(f"Shown are {len(ways)} of {measured} measured numbers.")
     return " ".join(sentences)
 
 
-def _counted(causes: Counter[str], columns: int) -> str:
+def _counted(causes: Counter[str]) -> str:
     """ "window in 2 of 6 columns (gamma ...), longer passes in 1"."""
     (first, count), *others = causes.most_common()
-    texts = [f"*{first}* in {count} of {columns} columns ({CAUSES[first]})"]
+    texts = [f"*{first}* in {count} of {causes.total()} columns ({CAUSES[first]})"]
     return ", ".join([*texts, *(f"*{name}* in {count}" for name, count in others)])
 
 
-def _meanings(ways: Mapping[str, Reconciled]) -> list[str | PipeTable]:
-    """What each cause in the table of causes means."""
+def _meanings(table: Table, ways: Mapping[str, Reconciled]) -> list[str | PipeTable]:
+    """What each cause in the table of causes means, and the errata behind the first."""
     lines = [f"- {name}: {CAUSES[name]}" for name in _longest(ways) if name in CAUSES]
+    labels = table.main.labels if table.main else ()
+    for erratum in table.errata:
+        if erratum.computed is None or erratum.kind not in CONTRADICTIONS:
+            continue
+        for row, column in erratum.cells:
+            if row in labels and column in ways:
+                note = " ".join(erratum.note.split())
+                lines.append(f"- its own tables, {column}: {note}")
     return ["\n".join(lines)]
 
 
 def statements_table(statements: Statements, here: str, first: str) -> PipeTable:
     """A line per claim, without empty columns."""
-    heads = [first, "print consistent?", "predicted at its speeds", here]
+    heads = [first, "print consistent?", "predicted", here]
     rows = []
     for line in statements.lines:
         rows.append([line.text, line.paper, line.virtual, line.measured])
@@ -230,8 +244,8 @@ def _intervals(result: TableResult, points: list[Point]) -> list[str | PipeTable
     if not rows:
         return []
     text = (
-        "Where the number would likely be if the task's prompts were all run on that "
-        "machine. How far two runs differ is in docs/reproduce.md."
+        "The likely range of the number if all of the task's prompts were run on that "
+        "machine. docs/reproduce.md says how far two runs differ."
     )
     heads = [result.table.columns_are, "measured", "95 % interval"]
     return [text, PipeTable("", heads, rows)]
@@ -242,14 +256,14 @@ def _over_same_devices(result: TableResult, here: str) -> list[str | PipeTable]:
     if not tables:
         return []
     text = (
-        "The speed-up over the best that all the method's devices can do with plain "
-        "decoding."
+        "The speed-up over the fastest plain decoding on all the devices that the "
+        "method reserves."
     )
     settings = (result.table.settings, *result.table.column.values())
     if any("over" in some for some in settings):
         text = (
-            "Each of the two methods is first divided by the best that all its devices "
-            "can do with plain decoding, and then one by the other."
+            "The speed of each method is first divided by that of the fastest plain "
+            "decoding on all its devices, and then one by the other."
         )
     orders = {claim.id for claim in result.table.claims if not is_of_size(claim)}
     lines = [v for v in result.claims_over_same_devices if v.claim in orders]
@@ -279,7 +293,7 @@ def _own_checks(result: TableResult, here: str) -> Fold:
 
 
 def _found_settings(result: TableResult) -> list[str | PipeTable]:
-    """What a search chose for the predicted cells, with the cells it chose it for."""
+    """The settings that a search chose for predicted cells, each with its cells."""
     found: dict[str, list[str]] = {}
     for line in result.lines:
         parts = line.note.split("; ") if line.kind == "virtual" else []

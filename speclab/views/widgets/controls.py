@@ -1,6 +1,6 @@
 """Sliders and dropdowns, each labelled with the value that it sets.
 
-This module knows neither pictures nor how a value is used.
+This module depends neither on pictures nor on how a value is used.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A map's x axis is the draft model's latency, its y axis the acceptance rate, as in
 Figure 1 of the DSI paper. A cell's colour is the speed-up over plain decoding that
 ``theory`` expects for an endless text. The maps follow the sliders, and a circle marks
-the sliders' values. This module knows no method and no run, only formulas.
+the sliders' values. This module uses only formulas, and no method or run.
 
 ::
 
@@ -67,7 +67,7 @@ CELLS = 100  # cells of a map in each direction
 MAP_WIDTH = 360
 MAP_HEIGHT = 300
 MAP_TOP = 64
-LEFT_OF_MAP = 62  # pixels, for the vertical axis
+LEFT_OF_MAP = 62  # for the vertical axis
 BETWEEN_MAPS = 84
 BAND_HEIGHT = 26  # in the legend
 SIZE = (1100, MAP_TOP + MAP_HEIGHT + 60)
@@ -314,4 +314,4 @@ class Regions(PictureWithSliders):
         return "\n".join(lines)
 
 
-regions = Regions  # as lessons call it
+regions = Regions  # its name in lessons

@@ -47,10 +47,10 @@ HEADINGS = RunFigures(
     as_drawn="speed-up in this run",
     after_first="… after the first commit",
     draws=f"… in {DRAWS} draws",
-    expected="… expected of a long text",
+    expected="… expected for a long text",
     over_sd="over speculative decoding",
-    accepted="accepted of tested",
-    discarded="discarded of drafted",
+    accepted="tested drafts accepted",
+    discarded="drafts discarded",
     device_time="device time per token",
     waiting="waiting",
 )
@@ -140,7 +140,7 @@ def figures_in_words(row: RunFigures) -> str:
     """A run's figures in a line of text."""
     return (
         f"{row.run}: speed-up in this run {row.as_drawn}, after the first commit "
-        f"{row.after_first}, expected of a long text {row.expected}, over speculative "
+        f"{row.after_first}, expected for a long text {row.expected}, over speculative "
         f"decoding {row.over_sd}, accepted {row.accepted} of the tested drafts, "
         f"discarded {row.discarded} of all, device time {row.device_time}, waiting "
         f"{row.waiting}"

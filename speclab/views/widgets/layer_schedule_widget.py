@@ -2,8 +2,8 @@
 
 An exact pass computes one layer after the other. In a fuzzy pass the layers of a group
 share one input, so their attentions run at the same time on different devices
-(EasySpec). Both schedules share a time axis and follow sliders. This module knows no
-network: a layer's seconds and attention's share of them are arguments.
+(EasySpec). Both schedules share a time axis and follow sliders. This module uses no
+model: the time of a layer, and attention's share of it, are arguments.
 
 ::
 
@@ -75,13 +75,13 @@ PLOT_WIDTH = WIDTH - PLOT_LEFT - PAD
 TOP = 50  # pixels above the lanes, for the legend
 HEADING_HEIGHT = 46  # for a schedule's heading and its groups
 LANE_HEIGHT = 20
-LANE_STEP = LANE_HEIGHT + 3  # from one lane to the next
+LANE_STEP = LANE_HEIGHT + 3  # between the tops of two lanes
 BETWEEN_SCHEDULES = 16
 AXIS_HEIGHT = 46
 
 
 class Passes(NamedTuple):
-    """The parts of the exact pass, on one device, and those of the fuzzy pass."""
+    """The parts of the exact pass, on one device, and of the fuzzy pass."""
 
     exact: tuple[Part, ...]
     fuzzy: tuple[Part, ...]
@@ -105,7 +105,7 @@ def group_names(
 ) -> str:
     """The lines above the lanes where groups begin, and the groups' layers if they fit.
 
-    ``y``: the lines' lower ends, pixels.
+    ``y``: the lines' lower ends, in pixels.
     """
     starts = group_starts(parts, layers, lp)
     ends = [*starts[1:], total_seconds(parts)]
@@ -122,7 +122,7 @@ def group_names(
 
 
 def group_starts(parts: tuple[Part, ...], layers: int, lp: int) -> list[float]:
-    """The start of each group, seconds, which is that of its first attention."""
+    """The start of each group's first attention, in seconds."""
     first_layers = {group[0] for group in group_layers(layers, lp)}
     starts = []
     for part in parts:
@@ -159,7 +159,7 @@ def lanes(
     for part in parts:
         y = top + part.device * LANE_STEP
         elements.append(part_bar(part, y, frame))
-        # The widest number decides, so that all attentions show a number, or none.
+        # The widest number decides, so that all attentions show numbers, or none does.
         width = frame.x(part.seconds)
         fits = text_width(str(highest_layer), 12) + 3 <= width
         if part.kind != "gather" and fits:
@@ -235,8 +235,8 @@ def time_axis(y: float, frame: TimeAxis) -> str:
 class Layers(PictureWithSliders):
     """Sliders above the two schedules.
 
-    ``layer``: seconds of one layer in an exact pass. EasySpec's Llama-3-8B takes
-    0.85 ms: 27.2 ms per pass [Table 1], divided by 32 layers. Among the controls,
+    ``layer``: the time of one layer in an exact pass, in seconds. EasySpec's Llama-3-8B
+    takes 0.85 ms: 27.2 ms per pass [Table 1], divided by 32 layers. Among the controls,
     ``share`` is attention's share of a layer, and ``gather`` the milliseconds to
     exchange a group's attention outputs.
 
@@ -281,7 +281,7 @@ class Layers(PictureWithSliders):
 
     @property
     def schedule_height(self) -> int:
-        """The height of one schedule with its heading, pixels."""
+        """The height of one schedule with its heading, in pixels."""
         devices: int = self.values["devices"]
         return HEADING_HEIGHT + devices * LANE_STEP
 
@@ -367,4 +367,4 @@ def own_seconds(parts: tuple[Part, ...], device: int) -> float:
     return seconds
 
 
-layers = Layers  # as lessons call it
+layers = Layers  # its name in lessons

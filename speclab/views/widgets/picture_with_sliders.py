@@ -1,6 +1,6 @@
 """The base of views that have sliders above a single picture.
 
-This module knows no data.
+This module does not depend on what is drawn.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ the expected figures and the range over many draws. Further sliders fold out, an
 sliders stay visible while the picture scrolls. On the virtual clock a simulation takes
 milliseconds, so every step of a slider simulates the runs again. Only the contents of
 the timeline's widget change, so nothing flickers. Buttons in a lesson's text, such as
-``<button disabled value="alpha=1">``, can also set the sliders. This module knows no
+``<button disabled value="alpha=1">``, can also set the sliders. This module uses no
 clock: the caller decides what to simulate.
 """
 
@@ -57,8 +57,8 @@ from .figures import (
 )
 from .outside_controls import OutsideControls
 
-TARGET_SECONDS = 0.1  # seconds of a target pass, unless a control sets them
-IDLE_SECONDS = 0.4  # how long no slider moves before many draws begin
+TARGET_SECONDS = 0.1  # how long a target pass takes, unless a control sets it
+IDLE_SECONDS = 0.4  # how long the sliders must rest before many draws begin
 # Acceptance rates at which a typical draw should be near the expected speed-up.
 ACCEPTANCES = (0.3, 0.5, 0.7, 0.8, 0.9)
 
@@ -92,8 +92,8 @@ def expected_speedup(
 
     Each draft token is accepted with probability ``alpha``, independently of the
     others, and a target pass takes ``c`` times as long as a draft pass. A message to or
-    from the target takes ``network`` seconds, so a pass of ``target`` seconds becomes
-    longer by two messages.
+    from the target takes ``network`` seconds, so a target pass takes ``target``
+    seconds plus two messages.
 
     Returns not-a-number if ``theory`` has no closed form for the method (for example
     DuoDecoding with its dynamic k), or if a required argument is missing.
@@ -194,7 +194,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         return self._simulated_with(self.seed)
 
     def _simulated_with(self, seed: int, **others: Any) -> list[object]:
-        """The results for the current values, drawn with ``seed`` if it is free.
+        """The results for the current values, drawn with ``seed`` if draws can vary.
 
         ``others`` replaces current values.
         """
@@ -279,7 +279,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self._show_simulated()
 
     def _redraw_by_key(self, change: dict[str, int]) -> None:
-        """Skips one draw for each press of the key since the last call."""
+        """Moves on by one draw for each press of the key since the last call."""
         self.seed += change["new"] - change["old"]
         self._show_simulated()
 
@@ -347,7 +347,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
     @property
     def size(self) -> tuple[int, int]:
-        """The timeline's width and height, pixels."""
+        """The timeline's width and height, in pixels."""
         return self.timeline.size
 
     def picture(self) -> str:
@@ -355,7 +355,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         return self.timeline.picture()
 
 
-explorer = Explorer  # as lessons call it
+explorer = Explorer  # its name in lessons
 
 
 def is_single_run(results: object) -> bool:
