@@ -18,7 +18,7 @@ from speclib.worlds.world import World
 from .bench_rows import BenchRow, Size, median_row
 
 VOCABULARIES = (32_000, 152_000, 256_000)
-AIMED_AT = 152_000  # the vocabulary for which aims are set; other aims scale with it
+AIMED_AT = 152_000  # the aims are for this vocabulary; for others they are scaled
 TOP_P = 0.9
 GAMMA = 5
 DEVIATION = 3.0  # standard deviation of logits; a real model's is larger
@@ -31,11 +31,11 @@ WARM_UP = 10  # messages that don't count
 
 # -- a vocabulary ----------------------------------------------------------------------
 def sampling(size: Size) -> Iterator[BenchRow]:
-    """Milliseconds of work on logits outside the models' forward passes.
+    """How long the work on logits outside forward passes takes, in milliseconds.
 
-    We time a nucleus; the sampler for a pass with gamma + 1 distributions; a keyed
-    random number; and all the work for a target pass at temperature 1, which is the
-    sampler and then the test of gamma drafts.
+    We time the sampler with top_p for one distribution, and without it for the
+    gamma + 1 distributions of a pass. We also time a keyed random number, and all the
+    work for a target pass at temperature 1: the sampler, then the test of gamma drafts.
     """
     for vocab in VOCABULARIES:
         yield from _sampling_rows(vocab, size)
@@ -88,8 +88,8 @@ def _sampling_rows(vocab: int, size: Size) -> Iterator[BenchRow]:
 class Round:
     """A round of speculative decoding before the target pass.
 
-    It has everything that testing the drafts needs from a world. ``q_rows``: [gamma,
-    V].
+    It provides everything that the test of the drafts needs from a world. ``q_rows``:
+    [gamma, V].
     """
 
     text = (BOS,)
@@ -102,7 +102,7 @@ class Round:
             self.drafted.append(Drafted(token, q))
 
     def mark(self, drafted: Drafted, outcome: str) -> None:
-        """Does nothing, since there is no trace."""
+        """Does nothing, because there is no trace."""
 
     def test(self, logits: Rows) -> None:
         """Tests the drafts with the target's ``logits`` [gamma + 1, V]."""
@@ -114,7 +114,7 @@ def _count(size: Size) -> int:
 
 
 def _milliseconds(act: Callable[[int], object], size: Size) -> list[float]:
-    """The time of each call of ``act``, which receives the call's number."""
+    """How long each call of ``act`` takes; it receives the call's number."""
     act(0)
     times = []
     for number in range(_count(size)):
@@ -126,7 +126,7 @@ def _milliseconds(act: Callable[[int], object], size: Size) -> list[float]:
 
 # -- a long text -----------------------------------------------------------------------
 def messages(size: Size) -> Iterator[BenchRow]:
-    """Milliseconds from requesting a pass to receiving its distributions.
+    """The time from requesting a pass to receiving its distributions, in milliseconds.
 
     The target is a toy, which takes hardly any time. Decoding is greedy. After each
     pass, the text continues with tokens other than the scored ones, as after a
@@ -169,7 +169,7 @@ def _toys(vocab: int) -> Pair:
 
 
 def round_trips(world: World, length: int, count: int) -> list[float]:
-    """Milliseconds of each of ``count`` passes after a text of ``length`` tokens."""
+    """How long each of ``count`` passes takes after ``length`` tokens, in ms."""
     window = (1,) * GAMMA
     committed = (1, 1, 2)
     limit = (WARM_UP + count) * len(committed)

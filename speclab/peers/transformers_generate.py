@@ -36,8 +36,8 @@ class Watch(BaseStreamer):
 
     draft_passes: forward passes of the draft.
     candidates: for each target pass, the drafted tokens that it tested.
-    commits: the tokens that each target pass added, with their time. transformers
-        passes the prompt as the first commit.
+    commits: the tokens that each target pass added, with their time. The first commit
+        is the prompt, which transformers also passes on.
     """
 
     def __init__(self, prompt_length: int):
@@ -141,7 +141,7 @@ class Transformers:
             _feed_known_tokens(draft, draft.stand_in)
 
     def __call__(self, request: tuple[tuple[int, ...], int]) -> Generated:
-        """Decodes one request: the prompt's ids, and the maximal number of new tokens.
+        """Decodes one request: the prompt's ids, and the maximum number of new tokens.
 
         The new tokens end where plain decoding would end.
         """
@@ -178,7 +178,7 @@ class Transformers:
 def _feed_known_tokens(draft: HFModel, stand_in: int) -> None:
     """Makes the draft read ``stand_in`` for tokens that its embedding lacks.
 
-    transformers feeds it every token of the target, and would fail at these.
+    transformers feeds every token of the target to the draft, and would fail at these.
     """
 
     def known(module: torch.nn.Module, inputs: tuple[torch.Tensor]) -> torch.Tensor:
