@@ -103,7 +103,7 @@ def why(
     row: Annotated[str, typer.Argument(help="A row, as printed.")],
     column: Annotated[str, typer.Argument(help="A column, as printed.")],
 ) -> None:
-    """Explain, cause by cause, why a measured speed-up differs from the printed one."""
+    """Explain, cause by cause, why a measured speed-up is not the published one."""
     from speclab.papers.why import why as reconcile_cell
 
     print(reconcile_cell(paper, item, row, column))

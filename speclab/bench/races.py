@@ -13,7 +13,7 @@ from speclib.decoding.decode import decode
 from speclib.trace.metrics import Stats, total
 from speclib.worlds.world import World
 
-# Takes a prompt and a number of tokens; its answer has ``tokens`` and ``stats``.
+# It receives a prompt and a number of tokens; its answer has ``tokens`` and ``stats``.
 Contestant = Callable[[Any, int], Any]
 
 

@@ -200,7 +200,7 @@ POSITIONS = (
     _position(WIDE_Q, WIDE_P, 1),
     _position(WIDE_Q, WIDE_P, 3),
 )
-# In each case, the target gives another token probability 1.
+# In each case, the target gives a different token probability 1.
 GREEDY_POSITIONS = tuple(
     _position((0.5, 0.3, 0.2), tuple(row), 2) for row in np.eye(3).tolist()
 )

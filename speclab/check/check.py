@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from speclib.data.pairs import Pair
 
 LENGTHS = ("gamma", "lookahead")  # methods' names for the draft length
-TIMES = 3  # how often a rule is walked to see if it draws its own random numbers
-FIRST_CASES = 6  # the number of cases walked again, with an end token or another q
+TIMES = 3  # enumerations of a rule, to see whether it draws its own random numbers
+FIRST_CASES = 6  # how many cases are enumerated again, with an end token or another q
 FEWER = 1e-6  # tokens per pass; a smaller shortfall is not reported
 OWN_RANDOMNESS = (
     "It draws its own random numbers, so its outcomes cannot all be enumerated. If it "
@@ -307,7 +307,7 @@ def _fault(request: CheckRequest, pairs: Walked) -> Fault | None:
 
 
 def _require_repeatable(request: CheckRequest, pairs: Walked) -> None:
-    """Raises NotRepeatable if a repetition of the walks has a different result."""
+    """Raises NotRepeatable if a second enumeration has a different result."""
     for _ in range(TIMES - 1):
         for case, distribution in pairs:
             try:
@@ -345,7 +345,7 @@ def _fault_with_an_end(request: CheckRequest) -> Fault | None:
 
 
 def _mistake_like(request: CheckRequest, pairs: Walked) -> Mistake | None:
-    """The known mistake with the same distribution in every walked case."""
+    """The known mistake with the same distribution in every enumerated case."""
     for mistake in _known_mistakes(request):
         try:
             if _behaves_the_same(mistake.solution, pairs):

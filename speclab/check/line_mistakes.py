@@ -29,7 +29,8 @@ def verify(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> lis
     return [*committed, bonus]
 
 
-# Takes the rejected draft, its rows of q and p, the coin that rejected it, new coins.
+# The arguments: the rejected draft, its rows of q and p, the coin that rejected it, and
+# the function that returns new coins.
 Replacement: TypeAlias = Callable[[int, Row, Row, Coin, NewCoin], int]
 Bonus: TypeAlias = Callable[[list[Row], NewCoin], list[int]]
 

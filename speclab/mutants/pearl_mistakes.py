@@ -105,7 +105,7 @@ def _independent(toss: Toss) -> Toss:
 
 
 # -- rounds, some of them lossless -----------------------------------------------------
-# Each takes the world, the window and gamma, and returns the next window.
+# Each function takes the world, the window and gamma, and returns the next window.
 def taking_turns(world: World, window: Window, gamma: int) -> Window:
     """A round in which the draft model waits for the end of the target's pass."""
     text = world.text + ids(window)

@@ -101,7 +101,7 @@ def _row(runs: CellRuns) -> dict[str, object]:
 
 
 def methods_for(pair: Pair) -> list[str]:
-    """The methods for which the pair has the draft and the texts."""
+    """The methods for which the pair provides the required draft and texts."""
     draft, found = pair.draft, []
     for method in METHODS:
         page = about(method)

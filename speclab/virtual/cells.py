@@ -1,4 +1,4 @@
-"""Runs virtual cells on demand, on every core if that is worthwhile."""
+"""Runs virtual cells, in parallel if there are many."""
 
 from __future__ import annotations
 

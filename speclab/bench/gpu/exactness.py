@@ -36,7 +36,8 @@ COUNTS = {"gamma": 4, "lookahead": 4, "servers": 1}
 
 SEATS = 4  # requests at a time
 
-# The methods for batches: a method with several targets does not wait for all of them.
+# The methods for batches, whose requests proceed in lockstep. A method with several
+# targets does not wait for all of them.
 IN_STEP = tuple(name for name in IN_A_LINE if "servers" not in parameters(name))
 
 # The layouts of target and draft on two ranks, and the methods to run with them.
