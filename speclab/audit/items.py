@@ -81,7 +81,7 @@ class Finding(_Item):
     """One of the twelve findings.
 
     paper    its heading on the page
-    claimed  the claim with its qualifier; ``place``: where the paper makes it
+    claimed  the claim with its qualifier; ``place``: where the claim is made
     changes  what the finding changes for a reader of the paper
     answer   the best answer that the authors could give
     """
@@ -155,7 +155,7 @@ class Audit(_Strict):
 def load_audit(folder: Path | None = None) -> Audit:
     """The audit under ``data/audit``, or under another ``folder``.
 
-    Raises SpeclibError if a file has a mistake, and names it.
+    Raises SpeclibError, which names the mistake, if a file contains one.
     """
     folder = folder or DATA / "audit"
     if not folder.is_dir():

@@ -13,7 +13,8 @@ from speclib.decoding.decode import decode
 from speclib.trace.metrics import Stats, total
 from speclib.worlds.world import World
 
-# It receives a prompt and a number of tokens; its answer has ``tokens`` and ``stats``.
+# A contestant receives a prompt and a number of tokens. Its answer has ``tokens`` and
+# ``stats``.
 Contestant = Callable[[Any, int], Any]
 
 

@@ -149,7 +149,7 @@ def line_case(
 def random_line(
     name: str, vocab: int, gamma: int, seed: int, steepness: int = 1
 ) -> LineCase:
-    """A case with random models; with a higher ``steepness``, some tokens are rare."""
+    """A case with random models; a higher ``steepness`` makes some tokens very rare."""
     parts = 100 if steepness == 1 else 1000
     draft, target = random_models(vocab, gamma, seed, steepness, parts)
     return LineCase(name, draft, target, gamma)

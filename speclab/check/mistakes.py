@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-# How much two answers may differ and still count as the same, absolutely or relatively.
-# This allows for answers in single precision.
+# The absolute and relative tolerance within which two answers count as the same. It
+# allows for answers in single precision.
 TOLERANCE = 1e-6
 
 

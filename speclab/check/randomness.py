@@ -1,4 +1,4 @@
-"""Detects a rule that draws its own random numbers: drawing advances a generator.
+"""Detects whether a rule draws its own random numbers, which advances a generator.
 
 We watch the global generators of ``random``, numpy and PyTorch, and all generators that
 the rule's code can reach by a global name, a closure, a default or an attribute. A

@@ -46,7 +46,7 @@ class PairReport:
 def report_pairs(dtype: str, length: int, hub_is_silent: str) -> list[PairReport]:
     """Reports every pair under ``data/pairs/hub``.
 
-    dtype: see ``models.loading``. length: the tokens in the KV cache that is counted.
+    dtype: see ``models.loading``. length: the number of tokens in the KV cache.
     hub_is_silent: why nothing can be downloaded; empty if the hub answers.
     """
     shape_pairs = names_under(DATA / "pairs" / "shape")

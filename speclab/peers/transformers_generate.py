@@ -54,7 +54,7 @@ class Watch(BaseStreamer):
     def keep_candidates(
         self, network: PreTrainedModel, args: tuple[object, ...], inputs: dict[str, Any]
     ) -> None:
-        """Hook before each target pass; receives the pass's input.
+        """Hook before each target pass, called with the pass's input.
 
         The input is the text's uncached tokens, then the candidates. The uncached
         tokens are the whole prompt in the first pass, and then only the last token.

@@ -25,8 +25,8 @@ PLAIN = "autoregressive"
 WITH_HEAD = "eagle"  # the method that drafts with the target's own head
 WITH_OWN_DRAFT = tuple(name for name in METHODS if name not in (PLAIN, WITH_HEAD))
 
-# The methods whose target scores trees. A tree's nodes are not at the positions of the
-# same tokens in a line, so in bfloat16 the last bits of their logits may differ.
+# The methods whose target scores trees. In a tree, tokens have other positions than in
+# a line, so in bfloat16 the last bits of their logits may differ.
 WITH_TREES = ("tree", "easyspec", "eagle", "lookahead", "rest", "ouroboros")
 IN_A_LINE = tuple(name for name in WITH_OWN_DRAFT if name not in WITH_TREES)
 
