@@ -229,9 +229,8 @@ def _likeliest_replacement(
 def _token_taken_out(is_normalised: bool) -> Mistake:
     return Mistake(
         "rejected token taken out of p",
-        "Do you draw the replacement from p without the rejected token? The other "
-        "tokens are drafted too rarely, by different amounts. Which part of p is "
-        "missing?",
+        "Do you draw the replacement from p without the rejected token? Each of the "
+        "others is drafted too rarely by its own amount. Which part of p is missing?",
         _variant(replacement=_from_p_without_the_token(is_normalised)),
     )
 
