@@ -37,7 +37,7 @@ __all__ = [*_MODULE_OF_NAME]  # what `from speclab import *` imports
 def __getattr__(name: str) -> object:
     """Imports a public name on first use.
 
-    Raises MissingExtra if it needs a library that is not installed.
+    Raises MissingExtra if the name needs a library that is not installed.
     """
     if name in speclib.__all__:
         raise AttributeError(f"speclab.{name} is speclib.{name}: `import speclib`")

@@ -33,14 +33,14 @@ def reproduce(
         bool, typer.Option("--quick", help="Only the main tables, in five minutes.")
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="An hour instead of twenty minutes.")
+        bool, typer.Option("--full", help="Take an hour, not twenty minutes.")
     ] = False,
     minutes: Annotated[
         float | None,
         typer.Option(help="Time limit; 0 measures nothing and only writes reports."),
     ] = None,
 ) -> None:
-    """Measure, and regenerate every table and figure into reports/local."""
+    """Measure, and regenerate every table and figure in reports/local."""
     from speclab.reproduce import reproduce as reproducing
     from speclib.paths import REPORTS
 
@@ -100,10 +100,10 @@ def why(
     item: Annotated[
         str, typer.Argument(help="One of its tables, for example table-1.")
     ],
-    row: Annotated[str, typer.Argument(help="As printed.")],
-    column: Annotated[str, typer.Argument(help="As printed.")],
+    row: Annotated[str, typer.Argument(help="A row, as printed.")],
+    column: Annotated[str, typer.Argument(help="A column, as printed.")],
 ) -> None:
-    """Explain, cause by cause, why a measured speed-up differs from the printed one."""
+    """Explain, cause by cause, why a measured speed-up is not the published one."""
     from speclab.papers.why import why as reconcile_cell
 
     print(reconcile_cell(paper, item, row, column))
@@ -123,7 +123,7 @@ def check(
     array: Annotated[
         str, typer.Option(help="numpy, list, torch, or module:function.")
     ] = "numpy",
-    gamma: Annotated[int | None, typer.Option(help="Draft tokens, for a line.")] = None,
+    gamma: Annotated[int | None, typer.Option(help="Draft length, for a line.")] = None,
     vocab: Annotated[
         int | None, typer.Option(help="Vocabulary size, for a line.")
     ] = None,
@@ -229,7 +229,7 @@ def doctor(
         str, typer.Option(help="Number format for the papers' pairs.")
     ] = "bfloat16",
     length: Annotated[
-        int, typer.Option(help="Length of the KV cache to count, in tokens.")
+        int, typer.Option(help="Tokens in the KV cache, for the memory estimate.")
     ] = 4096,
 ) -> None:
     """Show what this machine can run, and what is missing for the papers' pairs."""
@@ -273,7 +273,7 @@ def audit(
     if code is None:
         for finding in load_audit().findings:
             print(f"{finding.paper}: {finding.title}: {finding.verdict}")
-        print("Evidence and the authors' best answers are in reports/audit.md")
+        print("reports/audit.md has the evidence and the authors' best answers")
         return
 
     readings = check_readings(load_audit(), code)
@@ -285,7 +285,7 @@ def audit(
 
 @app.command()
 def merge(
-    rows: Annotated[Path, typer.Argument(help="Another machine's file of rows.")],
+    rows: Annotated[Path, typer.Argument(help="A file of rows from another machine.")],
 ) -> None:
     """Add another machine's rows to data/runs, so that every report shows them."""
     from speclab.reproduce.publish import merge_rows
@@ -318,7 +318,7 @@ def run_notebook(
 def store(
     paths: Annotated[list[Path], typer.Argument(help="Lecture notebooks.")],
 ) -> None:
-    """Run lectures in place and store their outputs for committing, without widgets."""
+    """Run lectures in place and store their outputs for a commit, without widgets."""
     from speclab.reproduce.notebooks import store_lecture
 
     for path in paths:
@@ -355,7 +355,7 @@ def site(
         Path | None, typer.Option(help="Output folder; site by default.")
     ] = None,
 ) -> None:
-    """Build a site of lessons, reports, audit, manual and API that needs no Python."""
+    """Build a static site from the lessons, reports, audit, manual and API."""
     from speclab.reproduce.site import build_site
     from speclib.paths import HOME
 

@@ -15,7 +15,7 @@ from speclib.machine import cores, nvidia_smi
 # Packages whose version a measured time depends on.
 VERSIONS = ("torch", "transformers", "numpy", "llama_cpp_python")
 
-# Instructions for bfloat16, as x86 and ARM name them.
+# The names of instructions for bfloat16 on x86 and ARM.
 BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
 
 # Words in a processor's name that don't distinguish it from others.
@@ -105,7 +105,7 @@ def _instructions() -> list[str]:
 
 
 def cpuinfo(name: str) -> str:
-    """The first core's entry with that name; "" on systems without /proc/cpuinfo."""
+    """The first core's entry with this name; "" on systems without /proc/cpuinfo."""
     try:
         with open("/proc/cpuinfo") as lines:
             for line in lines:

@@ -1,12 +1,12 @@
 """Runs a function over many items, with one worker process per core.
 
-The workers end when this process ends for any reason, and a worker's death is noticed.
-The pool stores no results: the function itself must save what should survive.
+The workers end when this process ends for any reason, and the pool notices if a worker
+dies. The pool stores no results: the function itself must save what should survive.
 
 We tried loky 3.7.0 first. When this process is killed, loky's workers finish computing
-and then wait forever; an interrupt while they start prints tracebacks. Fixing both
-requires delayed signals and a lifeline for each worker, which is all that this module
-contains.
+and then wait forever, and an interrupt while they start prints tracebacks. Fixing both
+requires delayed signals and a lifeline for each worker, which are all that this module
+adds to the standard library's pool.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 class Cores:
     """Worker processes, one per core, which live until they are closed.
 
-    Starting one takes a moment, and its imports take seconds. Use as a context manager.
+    A worker starts in a moment, but its imports take seconds. Use as a context manager.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Cores:
     def run(
         self, function: Callable[[Item], Result], items: Iterable[Item]
     ) -> Generator[Result]:
-        """Run ``function`` on each item; yields the results as they finish.
+        """Run ``function`` on each item, and yield each result when it is ready.
 
         ``function`` must be defined in our packages: the workers import only its
         module, never the user's script. Raises SpeclibError if a worker dies.
@@ -93,7 +93,8 @@ def interrupts_held_back() -> Iterator[None]:
 
     A pool that is interrupted while it starts its processes loses track of them. They
     are never joined, and they print tracebacks because their start-up data is missing.
-    Starting takes milliseconds. Only the main thread receives interrupts.
+    The delay is short, since starting takes milliseconds. Only the main thread receives
+    interrupts.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -15,7 +15,7 @@ BETWEEN_LINES = 10.0  # seconds
 
 
 class Progress:
-    """Shows how many steps of a task are finished, while it runs.
+    """Shows how many steps of a task are finished while the task runs.
 
         with Progress("virtual cells", total=40) as bar:
             bar.step("table-5")
@@ -67,7 +67,7 @@ class Progress:
             self._bar.set_description(title)
 
     def step(self, what: str = "", steps: int = 1) -> None:
-        """Counts finished steps; ``what`` names the last one."""
+        """Counts newly finished steps; ``what`` names the last of them."""
         self.done += steps
         if self._bar is not None:
             self._bar.set_postfix_str(what, refresh=False)

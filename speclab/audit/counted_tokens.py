@@ -1,6 +1,6 @@
 """Computes how many tokens DuoDecoding's published loop counts, and how many it tests.
 
-Every outcome of the loop is enumerated; each draft is right with the same probability,
+Every outcome of the loop is enumerated. Each draft is right with the same probability,
 independently of the others. No clock is needed, since a round is one target pass. Here
 is a round with one sequence of four tokens, after a round that left three untested:
 

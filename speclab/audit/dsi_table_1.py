@@ -1,8 +1,8 @@
 """Computes the rows of DSI's Table 1, by the paper's formulas and by other rules.
 
-The table prints the speed-up of DSI over SI, which is speculative decoding. The rules,
-which determine what is charged for, are evaluated exactly (``theory.dsi_accounting``),
-without sampling.
+The table reports the speed-up of DSI over SI, which is speculative decoding. Rules
+determine which work is charged, and when. We evaluate them exactly, without sampling
+(``theory.dsi_accounting``).
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class CodeReading(_Strict):
 
     code    the name in sources.toml of the repository and commit
     lines   the first and last line, such as "413-414", or a single line
-    digest  of these lines, see ``readings.digest_of``
+    digest  the digest of these lines; see ``readings.digest_of``
     reads   what the lines do, in our words
     """
 
@@ -81,7 +81,7 @@ class Finding(_Item):
     """One of the twelve findings.
 
     paper    its heading on the page
-    claimed  the claim with its qualifier; ``place``: where it is made
+    claimed  the claim with its qualifier; ``place``: where the claim is made
     changes  what the finding changes for a reader of the paper
     answer   the best answer that the authors could give
     """
@@ -101,7 +101,7 @@ class LosslessRow(_Item):
     rule   whether the paper's rule keeps it, in our implementation
     code   whether the published code keeps it; ``notes``: where it does not
     off    the total variation between sampled texts and the target's, enumerated over
-           every outcome; in brackets, with a draft that is close to its target
+           every outcome; in brackets, the same with a draft close to its target
     """
 
     method: str
@@ -155,7 +155,7 @@ class Audit(_Strict):
 def load_audit(folder: Path | None = None) -> Audit:
     """The audit under ``data/audit``, or under another ``folder``.
 
-    Raises SpeclibError naming the mistake in a file.
+    Raises SpeclibError, which names the mistake, if a file contains one.
     """
     folder = folder or DATA / "audit"
     if not folder.is_dir():

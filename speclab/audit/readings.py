@@ -92,7 +92,7 @@ def _check(
 
 
 def _first_lines(clone: Path, commit: str, reading: CodeReading) -> list[int]:
-    """The line numbers in the file where lines with the reading's digest begin."""
+    """The line numbers at which lines with the reading's digest begin in the file."""
     lines = (_git(clone, "show", f"{commit}:{reading.file}") or "").split("\n")
     first, last = reading.first_and_last
     count = last - first + 1

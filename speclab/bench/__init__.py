@@ -1,1 +1,1 @@
-"""`make bench`: rates, costs and ratios of this machine against their aims."""
+"""`make bench`: measures rates, costs and ratios here, and compares them with aims."""

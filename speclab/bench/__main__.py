@@ -1,8 +1,8 @@
 """`python -m speclab.bench`: measures, and writes the results to bench.csv.
 
 Contestants take turns, prompt by prompt, in the same session. A value is the median
-over repeats; the row's note has their range, the machine and its load. The bench needs
-an idle machine and takes a few minutes.
+over repeats; the row's note records their range, the machine and its load. The bench
+needs an idle machine and takes a few minutes.
 """
 
 from __future__ import annotations

@@ -16,11 +16,11 @@ COLUMNS = ("name", "value", "unit", "aim", "holds", "note")
 class Size:
     """How much is measured.
 
-    repeats     of every measurement
-    prompts     per repeat of a race, with ``tokens`` tokens each
-    emulated    tokens in an emulated request
-    passes      operations timed for one duration
-    operations  per repeat, for the controller and the virtual clock
+    repeats     number of repeats of every measurement
+    prompts     prompts per repeat of a race, with ``tokens`` new tokens each
+    emulated    new tokens in an emulated request
+    passes      operations timed to measure one duration
+    operations  operations per repeat, for the controller and the virtual clock
     """
 
     repeats: int = 5
@@ -51,7 +51,7 @@ class BenchRow:
 
     @property
     def holds(self) -> str:
-        """Whether the aim is met, "yes" or "no"; "" without an aim. NaN meets none."""
+        """Whether the aim is met: "yes" or "no"; "" without an aim. NaN is a "no"."""
         if self.aim is None:
             return ""
         if self.at_most:

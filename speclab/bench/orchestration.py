@@ -28,7 +28,7 @@ METHODS = {
     "DSI": "dsi",
 }
 SERVERS = 3  # target devices for DSI
-WARM_UP = 10  # operations of the controller that don't count
+WARM_UP = 10  # the controller's first operations, which don't count
 GAMMA = 5
 VOCABULARY = 32_000
 PROMPT_TOKENS = 128
@@ -38,8 +38,8 @@ def emulated(size: Size) -> Iterator[BenchRow]:
     """The makespan of an emulated run over that of the same run on the virtual clock.
 
     Workers and messages are real, the toys make the same decisions, and every operation
-    takes the time in PEARL's Table 10 for Llama 2 7&70B. Orchestration may cost 5 % in
-    DSI, which uses four devices here, and 3 % in other methods.
+    takes the time in PEARL's Table 10 for Llama 2 7&70B. Our aim is that orchestration
+    adds at most 5 % in DSI, which uses four devices here, and 3 % in other methods.
     """
     pair = load_pair("toy")
     virtual_world = open_world(
@@ -70,7 +70,7 @@ def decode_toys(world: World, method: str, size: Size) -> Result:
 def controller(size: Size) -> Iterator[BenchRow]:
     """The time that an operation takes in addition to its device's time.
 
-    It is the time from submitting the operation to receiving its result, less the
+    This is the time from submitting the operation to receiving its result, less the
     worker's time for it. The models are toys with a vocabulary of 32,000, sampled at
     temperature 1. The operations are the proposals and passes of speculative decoding
     at gamma 5 after a text of 128 tokens, one at a time.
@@ -96,7 +96,7 @@ def controller(size: Size) -> Iterator[BenchRow]:
 
 
 def measure_overheads(world: World, operations: int) -> list[float]:
-    """Milliseconds of each operation in addition to its device's time, once warm.
+    """How long each operation takes beyond its device's time, in ms, after a warm-up.
 
     Draft and target take turns: the draft proposes, the target scores the proposal.
     """

@@ -13,7 +13,8 @@ from speclib.decoding.decode import decode
 from speclib.trace.metrics import Stats, total
 from speclib.worlds.world import World
 
-# Takes a prompt and a number of tokens; its answer has ``tokens`` and ``stats``.
+# A contestant receives a prompt and a number of tokens. Its answer has ``tokens`` and
+# ``stats``.
 Contestant = Callable[[Any, int], Any]
 
 
@@ -43,12 +44,12 @@ class Race:
         return speeds
 
     def ratios(self, name: str, over: str) -> list[float]:
-        """A contestant's speed over another's, by repeat."""
+        """A contestant's speed over another's, for each repeat."""
         both = zip(self.speeds(name), self.speeds(over), strict=True)
         return [speed / other_speed for speed, other_speed in both]
 
     def alpha(self, name: str) -> float:
-        """Accepted over tested drafts, over all repeats."""
+        """The share of tested drafts that were accepted, over all repeats."""
         counts: Stats = total(answer.stats for answer in self.answers(name))
         return counts.acceptance_rate
 
@@ -74,8 +75,8 @@ def race(
 ) -> Race:
     """Lets every contestant decode every prompt, ``repeats`` times.
 
-    The order rotates from prompt to prompt, so if the machine slows down, it slows all
-    contestants.
+    The order rotates from prompt to prompt, so if the machine slows down, all
+    contestants slow down.
     """
     names = list(contestants)
     results: dict[str, list[list[Any]]] = {}

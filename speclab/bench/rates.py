@@ -33,7 +33,7 @@ def virtual_clock(size: Size) -> Iterator[BenchRow]:
     """Operations per second on the virtual clock.
 
     An operation is submitted, computed by a toy, waited for and recorded, on two
-    devices in parallel. A repeat has ``size.operations`` x 250 operations.
+    devices in parallel. A repeat consists of ``size.operations`` x 250 operations.
     """
     count = 250 * size.operations
     yield median_row(
@@ -55,7 +55,7 @@ def _operations_per_second(count: int) -> float:
 
 
 def importing(size: Size) -> Iterator[BenchRow]:
-    """Seconds for `import speclib` in a new interpreter, without its start-up."""
+    """How long `import speclib` takes in a new interpreter, once that has started."""
     yield median_row(
         "import speclib",
         [_seconds_to_import() for _ in range(size.repeats)],
@@ -76,7 +76,7 @@ def _seconds_to_import() -> float:
 
 
 def drawing(size: Size) -> Iterator[BenchRow]:
-    """Seconds to draw a long timeline, and to redraw the explorer when a slider moves.
+    """The time to draw a long timeline, and to redraw the explorer when a slider moves.
 
     The timeline has more than 25 x ``size.operations`` bars.
     """
@@ -105,7 +105,7 @@ def drawing(size: Size) -> Iterator[BenchRow]:
 
 
 def virtual_batch(size: Size) -> Iterator[BenchRow]:
-    """Seconds for a virtual batch of the largest size on a slider."""
+    """How long a virtual batch takes, of the largest size that a slider offers."""
     seconds = []
     latency = Latency.ratio(5, 0.1).lengthened(0.01)
     for seed in range(size.repeats):
@@ -124,7 +124,7 @@ def virtual_batch(size: Size) -> Iterator[BenchRow]:
 
 
 def _seconds(call: Callable[[], object]) -> float:
-    """The seconds that a call takes."""
+    """How long a call takes, in seconds."""
     started = time.perf_counter()
     call()
     return time.perf_counter() - started

@@ -25,7 +25,7 @@ WARM_UP_TOKENS = 8
 
 PLAIN = "plain decoding"
 PEER = "transformers-assisted"
-PEERS = {PEER: False, f"{PEER} with packed linears": True}  # whether they are packed
+PEERS = {PEER: False, f"{PEER} with packed linears": True}  # whether we pack weights
 
 
 def stand_in(size: Size) -> Iterator[BenchRow]:
@@ -142,7 +142,7 @@ def _replayed_speed(finished_race: Race, name: str) -> float:
 
 
 def _overheads(pair_name: str, finished_race: Race) -> Iterator[BenchRow]:
-    """A run's makespan over that of its replay, where orchestration takes no time."""
+    """A run's makespan over that of a replay in which orchestration takes no time."""
     for name in (PLAIN, *METHODS):
         ratios = []
         for answer in finished_race.answers(name):

@@ -1,4 +1,4 @@
-"""Reads what a rule returns as tokens, or explains why it cannot."""
+"""Converts what a rule returns to tokens, or explains why that is impossible."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def token_in(given: Any, vocab: int) -> int:
 
 
 def committed_in(given: Any, drafted: Tokens, most: int, vocab: int) -> Tokens:
-    """``given`` as committed tokens. Raises Failed if they are not tokens.
+    """``given`` as committed tokens. Raises Failed if it contains anything else.
 
-    ``most``: the most tokens that one target pass decides.
+    ``most``: the most tokens that one target pass can decide.
     """
     if given is None:
         raise Failed(NOTHING_GIVEN)
     try:
-        _require_few(given, drafted, most)  # before looking at each of them
+        _require_few(given, drafted, most)  # before looking at each value
         tokens = tuple(whole_number(token) for token in _in_order(given))
     except BadCall as error:  # a coin among them
         raise Failed(f"Your function returns no tokens: {error}") from None

@@ -2,8 +2,8 @@
 
 An error becomes a sentence that names the line of the user's code. A function that does
 not return is stopped after a few seconds if the platform allows it: in the main thread
-of a process on Linux or macOS, which includes notebooks. A generator is run to its end
-here, because its errors and endless loops occur only then.
+of a process on Linux or macOS, which includes notebooks. Generators are run to the end
+here, because otherwise their errors and endless loops would only appear later.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from typing import Any
 from speclib.worlds.enumerator import NotRepeatable
 
 # CPU time of one call; correct exercises need less than 1 s. On a busy machine, a
-# wall-clock limit of the same length would stop correct functions. So it is PATIENCE
-# times as long, and only stops functions that wait and do nothing.
+# wall-clock limit of the same length would stop correct functions. So the wall-clock
+# limit is PATIENCE times as long; it stops only functions that wait and do nothing.
 SECONDS = 3.0
 PATIENCE = 4
-SECONDS_OF_ALL = 30.0  # CPU time of all calls of one check
-# Seconds until we stop a function again that continued, as in `try: ... except: pass`.
+SECONDS_OF_ALL = 30.0  # CPU time of all calls in one check
+# A function may go on when it is stopped, as in `try: ... except: pass`. We then stop
+# it again after this many seconds.
 AGAIN = 0.25
-AT_ONCE = 1e-3  # seconds: 0 would switch the timer off
-MOST_YIELDED = 10_000  # values that we take from a generator
+AT_ONCE = 1e-3  # seconds; 0 would switch the timer off
+MOST_YIELDED = 10_000  # the most values that we take from a generator
 
 
 class Failed(Exception):
@@ -53,7 +54,7 @@ class Failed(Exception):
 class TookTooLong(BaseException):
     """Raised inside a function whose time is up.
 
-    Not an Exception, so that the function's `except Exception` does not catch it.
+    It is not an Exception, so the function's `except Exception` does not catch it.
     """
 
 
@@ -62,7 +63,7 @@ class AllTookTooLong(TookTooLong):
 
 
 def call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls ``function``. Raises Failed with a sentence about its error.
+    """Calls ``function``. Raises Failed, with a sentence, if this raises an error.
 
     Generators, maps and zips are returned as tuples. Raises NotRepeatable if the
     function draws random numbers other than its coins.
@@ -98,7 +99,7 @@ NO_COROUTINE = "it is not awaited here, so write `def` instead of `async def`"
 def is_caused_by(error: BaseException, kind: type[BaseException]) -> bool:
     """Whether an error, or one of its causes, is of this kind.
 
-    A device wraps an error raised during an operation in an error of its own.
+    A device wraps an error raised during an operation in its own error.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -162,9 +163,9 @@ CALL = "__call__"
 
 
 class Limit:
-    """The deadline for the calls of the check in progress.
+    """The deadline for all calls in the current check.
 
-    ``ends_at`` is in CPU seconds of this process; None: no limit.
+    ``ends_at`` is measured in CPU seconds of this process; None: no limit.
     """
 
     ends_at: float | None = None
@@ -187,8 +188,8 @@ def time_limit(seconds_of_all: float = SECONDS_OF_ALL) -> Iterator[None]:
         yield
     except AllTookTooLong:
         raise Failed(
-            f"All its calls together did not end within {seconds_of_all:g} s of "
-            "computing: does each call take that long?"
+            f"Its calls did not all end within {seconds_of_all:g} s of CPU time: is "
+            "each call slow?"
         ) from None
     except TookTooLong:
         raise Failed(
@@ -211,7 +212,7 @@ if CAN_STOP:
 
 @contextmanager
 def _alarm() -> Iterator[None]:
-    """Ends one call after ``SECONDS``, with any call nested in it."""
+    """Ends one call after ``SECONDS``, along with any calls nested in it."""
     if Limit.ends_at is None:
         yield
         return
@@ -227,7 +228,7 @@ def _alarm() -> Iterator[None]:
 def _timer(kind: int, seconds: float) -> Iterator[None]:
     """Sends a signal after ``seconds``, and repeats it while it has no effect.
 
-    Afterwards an earlier timer continues with its remaining time.
+    Afterwards, an earlier timer continues with the time that it had left.
     """
     left_before, again = signal.setitimer(kind, seconds, AGAIN)
     try:

@@ -1,4 +1,4 @@
-"""Named mistakes in a rule for several candidates at one position, and the right rule.
+"""Known mistakes in a rule for several candidates at one position, and a correct rule.
 
 A rule for a tree tests the children of a node as candidates and continues below the one
 that it accepts, so it can make the same mistakes.
@@ -55,8 +55,8 @@ def _chooser(
 ) -> Chooser:
     """Removal and renormalisation, with one step changed.
 
-    ``left_after(p, q, token)``: the rest of p after ``token`` is rejected. ``tried``:
-    the number of candidates that are tested; None: all.
+    ``left_after(p, q, token)``: what remains of p after ``token`` is rejected.
+    ``tried``: the number of candidates that are tested; None: all.
     """
 
     def choose(candidates: list[int], q: list[Row], p: Row, coin: NewCoin) -> Chosen:
@@ -86,7 +86,8 @@ def at_one_position(choose: Chooser) -> Rule:
 def down_a_tree(choose: Chooser, by_token: bool = False) -> Rule:
     """The rule for trees that applies ``choose`` to the children of each node.
 
-    ``by_token``: whether it also continues below a child whose token was drawn.
+    ``by_token``: whether the rule also continues below a rejected child if the
+    replacement is that child's token.
     """
 
     def rule(
@@ -185,7 +186,7 @@ TAUGHT = (
     Wrong(
         "candidates ignored",
         "You draw from p and ignore the candidates. The text is right, but how often "
-        "is the token then one of the candidates?",
+        "is the drawn token one of the candidates?",
         (_chooser(tried=0),),
     ),
 )

@@ -5,8 +5,8 @@ other, with or without replacement. A rule for one such position is called as
 ``rule(candidates, q, p, coin)``:
 
     candidates   a list of tokens, in the order in which they were drawn
-    q            [n, V], the row that each was drawn from; without replacement, earlier
-                 candidates have probability 0 in it
+    q            [n, V], the row (distribution) that each was drawn from; without
+                 replacement, earlier candidates have probability 0 in it
     p            [V], the target's row
     coin         coin() returns a new random number in [0, 1)
 
@@ -59,7 +59,7 @@ class Position:
     """A position in the text: both models' distributions, and a number of candidates.
 
     ``q`` is the draft's distribution, ``p`` the target's. ``put_back``: whether
-    candidates are drawn with replacement. ``choice``: how they are chosen, one of
+    candidates are drawn with replacement. ``choice``: how candidates are chosen, one of
     ``case.CHOICES``.
     """
 
@@ -71,7 +71,7 @@ class Position:
 
     @property
     def name(self) -> str:
-        """The case's name in lists."""
+        """The name under which the case is listed."""
         count = self.candidates
         candidates = "1 candidate" if count == 1 else f"{count} candidates"
         return f"{len(self.p)} tokens, {candidates}"
@@ -101,8 +101,8 @@ class Position:
     def distribution(self, rule: Rule, array: Array = np.array) -> Distribution:
         """The distribution of a rule's outcomes, over all candidates and all coins.
 
-        Raises Failed if it returns something other than a token, and NotRepeatable if
-        it draws random numbers other than its coins.
+        Raises Failed if the rule returns something other than a token, and
+        NotRepeatable if it draws random numbers other than its coins.
         """
         total: Distribution = {}
         for tokens, rows, probability in self.drawn():
@@ -123,7 +123,7 @@ class Position:
 
     # -- comparisons -------------------------------------------------------------------
     def difference(self, distribution: Distribution) -> str | None:
-        """The token whose probability is off the most; None if all are right."""
+        """The token whose probability is furthest off; None if all are right."""
         differences = np.abs(self._found(distribution) - self.p)
         token = int(differences.argmax())
         if differences[token] <= EQUAL:
@@ -136,7 +136,7 @@ class Position:
         )
 
     def impossible(self, distribution: Distribution) -> str | None:
-        """A token that the rule can write and the target never writes."""
+        """A token that the rule can write but the target never writes."""
         for outcome, probability in distribution.items():
             if self.p[outcome.token] == 0:
                 return (
@@ -200,7 +200,7 @@ POSITIONS = (
     _position(WIDE_Q, WIDE_P, 1),
     _position(WIDE_Q, WIDE_P, 3),
 )
-# The target puts probability 1 on one token: each token in turn.
+# In each case, the target gives a different token probability 1.
 GREEDY_POSITIONS = tuple(
     _position((0.5, 0.3, 0.2), tuple(row), 2) for row in np.eye(3).tolist()
 )

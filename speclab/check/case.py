@@ -2,15 +2,15 @@
 
 A case contains both models completely. So we can compute the exact distribution of what
 a rule commits, by summing over all possible drafts and every outcome of the rule's
-coins. We compare it with the target's distribution, token by token:
+coins. Then we compare this distribution with the target's, token by token:
 
     does the 1st token have the target's distribution?  P(1st = t) = p(t)
     does the 2nd, if the rule commits one?              P(2nd = t | 1st) = p(t | 1st)
     ...
     can the rule write something that the target never writes?
 
-If the rule passes, a text that it writes pass by pass has the target's own
-distribution, regardless of how many tokens each pass commits.
+If the rule passes, a text written pass by pass has the target's own distribution,
+regardless of how many tokens each pass commits.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Case(ABC, Generic[Proposal]):
     """A draft model and a target model over a few tokens.
 
     ``draft`` and ``target`` map each possible draft to the distribution of the next
-    token. ``longest``: the most tokens that one target pass decides. ``choice``: how
-    drafts are chosen, one of CHOICES; q is always the draft's row.
+    token. ``longest``: the most tokens that one target pass can decide. ``choice``: how
+    drafts are chosen, one of CHOICES; in all of them, q is the draft model's row.
     """
 
     name: str
@@ -82,13 +82,13 @@ class Case(ABC, Generic[Proposal]):
 
     @abstractmethod
     def arguments(self, proposal: Proposal, array: Array) -> tuple[Any, ...]:
-        """The arguments of a rule, except the coin; ``array`` converts the rows."""
+        """A rule's arguments except the coin; ``array`` converts the rows."""
 
     def distribution(self, rule: Rule, array: Array = np.array) -> Distribution:
         """The distribution of what ``rule`` commits, over all proposals and all coins.
 
-        Raises Failed if it returns something other than tokens, and NotRepeatable if
-        it draws random numbers other than its coins.
+        Raises Failed if the rule returns something other than tokens, and NotRepeatable
+        if it draws random numbers other than its coins.
         """
         total: Distribution = {}
         for proposal, probability in self.proposals():
@@ -117,7 +117,7 @@ class Case(ABC, Generic[Proposal]):
         return first_difference(self, distribution)
 
     def impossible(self, distribution: Distribution) -> str | None:
-        """A text that the rule can commit and the target never writes."""
+        """A text that the rule can commit but the target never writes."""
         return impossible_token(self, distribution)
 
     def largest_error(self, distribution: Distribution) -> float:
@@ -154,7 +154,7 @@ def first_difference(
 
 
 def _following(distribution: Mapping[Tokens, float], before: Tokens, vocab: int) -> Row:
-    """For each token, the probability that ``before`` and then it are committed."""
+    """For each token, the probability that it is committed right after ``before``."""
     position = len(before)
     counts = np.zeros(vocab)
     for committed, probability in distribution.items():
@@ -181,7 +181,7 @@ def _describe_difference(
 def impossible_token(
     case: Case[Any], distribution: Mapping[Tokens, float]
 ) -> str | None:
-    """A token that the rule can commit and the target never writes."""
+    """A token that the rule can commit but the target never writes."""
     for committed in sorted(distribution):
         for position, token in enumerate(committed):
             before = committed[:position]
@@ -244,7 +244,7 @@ def drawn_from(row: Row, random: np.random.Generator) -> int:
 
 # -- how drafts are chosen -------------------------------------------------------------
 def chances(row: Row, choice: str) -> Row:
-    """The probability that each token is drafted if q is ``row``.
+    """The probability of drafting each token if q is ``row``.
 
     The first of several equally likely tokens counts as the likeliest.
     """
@@ -268,7 +268,7 @@ def with_true_q(rule: Rule, choice: str) -> Rule:
 
 
 def describe_choice(choice: str) -> str:
-    """How drafts are chosen, to end a sentence with; "" if they are drawn from q."""
+    """How drafts are chosen, as the end of a sentence; "" if they are drawn from q."""
     return "" if choice == "q" else f", and each draft is {CHOICES[choice]}"
 
 
@@ -300,8 +300,8 @@ def random_models(
 ) -> tuple[Model, Model]:
     """A random draft and target, whose probabilities differ widely between tokens.
 
-    Both cover each text of up to ``length`` tokens. A token's probability is at least 2
-    of about ``parts`` parts. A higher ``steepness`` spreads the probabilities further.
+    Both cover each text of up to ``length`` tokens. A token's probability is at least
+    about 2 / ``parts``. A higher ``steepness`` spreads the probabilities further.
     """
     random = np.random.default_rng(seed)
     models: list[Model] = []

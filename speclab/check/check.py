@@ -3,8 +3,8 @@
 A rule decides which drafted tokens are kept and what replaces the others. It is
 lossless if the text that it writes has the target's distribution. We decide this
 without sampling: models over a few tokens are known completely, and each of the rule's
-random numbers is an interval that every comparison cuts in two. If that is impossible,
-we run the rule many times, and the answer states how large an error this would find.
+random numbers is an interval that every comparison cuts in two. If this is impossible,
+we run the rule many times, and the answer states how large an error we would find.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from speclib.data.pairs import Pair
 
 LENGTHS = ("gamma", "lookahead")  # methods' names for the draft length
-TIMES = 3  # walks of a rule, to find out whether it draws its own random numbers
-FIRST_CASES = 6  # the cases walked again, with an end token and with another q
+TIMES = 3  # enumerations of a rule, to see whether it draws its own random numbers
+FIRST_CASES = 6  # how many cases are enumerated again, with an end token or another q
 FEWER = 1e-6  # tokens per pass; a smaller shortfall is not reported
 OWN_RANDOMNESS = (
     "It draws its own random numbers, so its outcomes cannot all be enumerated. If it "
@@ -91,7 +91,7 @@ Walked = Sequence[tuple[Any, dict[Any, float]]]  # a case, the rule's distributi
 class Fault(NamedTuple):
     """What is wrong with a rule: a sentence, and the name of the mistake.
 
-    ``needs_end``: whether it shows only if a token ends the text.
+    ``needs_end``: whether the error shows only if a token ends the text.
     """
 
     problem: str
@@ -136,7 +136,7 @@ def check(
     or pass it to ``draw(row, coin())`` from ``speclab.check.coin``. A rule that draws
     its own random numbers takes no coin; it is checked by sampling.
 
-    ``array`` converts the rows for the rule: ``torch.tensor``, ``list``, or any
+    ``array`` converts q and p for the rule: ``torch.tensor``, ``list``, or any
     function of a numpy array. ``gamma``, ``vocab`` (for a line): the draft length and
     vocabulary size to try instead of the usual cases; if there are too many outcomes,
     we sample. ``put_back`` (for candidates and trees): whether candidates are drawn
@@ -148,8 +148,8 @@ def check(
 
     The answer is true if the rule is lossless, so ``assert check(rule)`` is a test. A
     sampled answer proves nothing: it is never true, and its ``problem`` is empty if no
-    error was found. Errors below a probability of 1e-6 are not detected. Raises only
-    BadValue and BadCall, for arguments of ``check`` itself, whatever the rule does.
+    error was found. Errors below a probability of 1e-6 are not detected. Whatever the
+    rule does, raises only BadValue and BadCall, for arguments of ``check`` itself.
     """
     require_arguments(array, drawn, gamma, vocab, servers, seconds, runs)
     subject: Any = rule
@@ -192,7 +192,7 @@ def _shape_of(rule: Rule, shape: str | None) -> str:
 
 
 def _pair_of(pair: object) -> Pair:
-    """The pair itself, or loaded if ``pair`` is a name.
+    """Returns the pair itself, or loads it if ``pair`` is a name.
 
     Raises BadValue for an unknown name, BadCall for anything else.
     """
@@ -223,7 +223,7 @@ def _check_rule(request: CheckRequest) -> Checked:
     except NotRepeatable as error:
         return _by_sampling(request, _why_not_walked(error))
     except Failed as failed:
-        # A library that cannot handle a coin names its class in the error.
+        # A library that cannot handle a coin names the class Coin in its error.
         is_about_coins = is_caused_by(failed, NotWalkable) or "Coin" in str(failed)
         if not is_about_coins:
             raise
@@ -258,7 +258,7 @@ def _by_walking(request: CheckRequest) -> Checked:
     fault = _fault(request, pairs)
     is_lossless: bool | None = fault is None
     if is_lossless and not is_whole:
-        is_lossless = None  # what was not walked may still show an error
+        is_lossless = None  # the other cases may still show an error
     answer = Checked(
         is_lossless=is_lossless,
         how="walked" if is_whole else "walked in part",
@@ -278,10 +278,10 @@ def _by_walking(request: CheckRequest) -> Checked:
 
 
 def _without_draws(rule: Rule, run: Callable[[], Found]) -> Found:
-    """The result of ``run``.
+    """Returns the result of ``run``.
 
-    Raises NotRepeatable if ``rule`` draws its own random numbers meanwhile. An import
-    can add generators and advance them, but only once.
+    Raises NotRepeatable if ``rule`` draws its own random numbers during the run. An
+    import can also add and advance generators, but only once; so we run again.
     """
     for _ in range(TIMES):
         before = modules_and_states(rule)
@@ -307,7 +307,7 @@ def _fault(request: CheckRequest, pairs: Walked) -> Fault | None:
 
 
 def _require_repeatable(request: CheckRequest, pairs: Walked) -> None:
-    """Raises NotRepeatable if repeating the walks gives another result."""
+    """Raises NotRepeatable if a second enumeration has a different result."""
     for _ in range(TIMES - 1):
         for case, distribution in pairs:
             try:
@@ -345,7 +345,7 @@ def _fault_with_an_end(request: CheckRequest) -> Fault | None:
 
 
 def _mistake_like(request: CheckRequest, pairs: Walked) -> Mistake | None:
-    """The known mistake with the same distribution in every walked case."""
+    """The known mistake with the same distribution in every enumerated case."""
     for mistake in _known_mistakes(request):
         try:
             if _behaves_the_same(mistake.solution, pairs):
@@ -394,7 +394,7 @@ NOT_DRAWN_FROM_Q = (
 
 
 def _is_lossless_greedy(request: CheckRequest) -> bool | None:
-    """Whether a rule is right with deterministic models."""
+    """Whether a rule is lossless with deterministic models."""
     try:
         for case in chosen(greedy_cases(request.shape), request.choice):
             if case.difference(request.walk(case)) is not None:
@@ -419,7 +419,7 @@ def _notes(request: CheckRequest, pairs: Walked, rate: Rate | None) -> tuple[str
 
 
 def _only_if_chosen_so(request: CheckRequest) -> str | None:
-    """A note if the rule is not lossless with drafts chosen in another way."""
+    """A note if the rule is not lossless when drafts are chosen differently."""
     for choice, words in CHOICES.items():
         if choice == request.choice:
             continue
@@ -430,7 +430,7 @@ def _only_if_chosen_so(request: CheckRequest) -> str | None:
             continue
         if problem is not None:
             return (
-                f"That is so if each draft is {CHOICES[request.choice]}. If it is "
+                f"This holds if each draft is {CHOICES[request.choice]}. If it is "
                 f"{words} (drawn={choice!r}), the rule is not lossless. {problem}"
             )
     return None

@@ -28,7 +28,7 @@ from speclib.core.settings import require_counts
 from speclib.errors import BadCall, BadValue
 
 SHAPES = ("line", "tree", "candidates", "method")
-ARGUMENTS = {"line": 4, "tree": 5, "candidates": 4}  # the last one is the coin
+ARGUMENTS = {"line": 4, "tree": 5, "candidates": 4}  # how many; the last is the coin
 # The positions of q and p among the arguments.
 Q_AND_P = {"line": (1, 2), "tree": (2, 3), "candidates": (1, 2)}
 MOST_OUTCOMES = 20_000  # enumerated in a case with the caller's gamma or vocab
@@ -172,7 +172,7 @@ def require_plain(rule: Rule) -> None:
 def require_order(rule: Rule, shape: str) -> None:
     """Raises BadValue for a rule whose argument names put p before q.
 
-    They are passed by position: the draft's rows first.
+    Arguments are passed by position: first the draft's rows, then the target's.
     """
     try:
         names = arguments_of(rule)
@@ -183,7 +183,7 @@ def require_order(rule: Rule, shape: str) -> None:
         return
     if _rows_named(names[q_place]) == "p" or _rows_named(names[p_place]) == "q":
         raise BadValue(
-            f"the rule takes ({', '.join(names)}), and check passes q before p: the "
+            f"the rule takes ({', '.join(names)}), but check passes q before p: the "
             "draft's rows, then the target's"
         )
 
@@ -227,7 +227,7 @@ def arguments_of(rule: Rule) -> list[str]:
     given = [each for each in arguments if each.kind in positional]
     names = [each.name for each in given if each.default is Parameter.empty]
     after = given[len(names) : len(names) + 1]
-    # A coin is passed even if it has a default.
+    # A coin is passed even if the argument has a default.
     if [each.name for each in after] == [COIN]:
         names.append(COIN)
     return [name for name in names if name != END]

@@ -1,19 +1,20 @@
 """Coins without a fixed value, to enumerate every outcome of a user's function.
 
 The function calls ``u = coin()`` and then tests ``if u < p[token] / q[token]``. Here
-``u`` is not a number but an interval of [0, 1). A comparison cuts it in two, and a walk
-continues in one of the parts:
+``u`` is not a number but an interval of [0, 1). A comparison cuts it in two, and the
+function continues with one of the parts. We call one such run a walk:
 
     u                [0 ───────────────────────────────── 1)
     u < 0.7 is true  [0 ─────────────────────── 0.7)
     u < 0.2 is false          [0.2 ──────────── 0.7)        0.5 of all numbers
 
-We walk all combinations and add up the products of the interval lengths. That is the
-exact distribution of the function's results. A coin that is used twice is cut twice, so
-the effect of a reused coin is exact, which no number of samples could achieve.
+We walk through all combinations, and for each result we add up the products of the
+interval lengths. The sums are the exact distribution of the function's results. A coin
+that is used twice is cut twice, so the effect of a reused coin is exact, too. Samples,
+however many, would only estimate it.
 
 The test ``u <= 0`` can succeed: ``u`` = 0 has probability 0, but it is possible. We
-walk such an outcome too, with probability 0.
+walk through this outcome, too, with probability 0.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Result = TypeVar("Result")
 
 
 class NotWalkable(BadCall):
-    """A coin was used in a way whose outcomes cannot all be enumerated."""
+    """A coin was used in a way that makes it impossible to enumerate every outcome."""
 
 
 class Coin:
@@ -49,7 +50,7 @@ class Coin:
     division by a number, also elementwise with an array. ``np.log`` works, too.
     Anything else raises NotWalkable.
 
-    ``at`` is the function's inverse: it returns the number in [0, 1) for a value.
+    ``at`` is the function's inverse: it maps a value back to the number in [0, 1).
     ``rises``: whether the function increases.
     """
 
@@ -144,7 +145,7 @@ class Coin:
     def __array_ufunc__(
         self, function: np.ufunc, method: str, *inputs: object, **_: object
     ) -> object:
-        """The result of a numpy function of a coin, if it can be known."""
+        """Applies a numpy function to a coin, or raises NotWalkable."""
         if method == "__call__" and function is np.log:
             return self.logarithm()
         if method == "__call__" and function in OPERATORS:
@@ -180,7 +181,7 @@ USE_OF_A_COIN = (
     "necessary after addition, multiplication or np.log; or use `draw(row, coin())`."
 )
 
-# A pass of a few drafts needs fewer. Each coin multiplies the outcomes to walk.
+# A pass with a few drafts needs fewer coins. Each coin multiplies the number of walks.
 MOST_COINS = 32
 
 OPERATORS: dict[np.ufunc, Callable[..., object]] = {
@@ -204,11 +205,11 @@ def _plain(value: object) -> object:
 
 
 def _exponential(value: float) -> float:
-    """e to a power, capped at the largest that a float holds."""
+    """e to the power of ``value``, which is capped so that the result fits a float."""
     return exp(min(value, LARGEST_POWER))
 
 
-LARGEST_POWER = 700.0  # exponent of e whose power fits in a float
+LARGEST_POWER = 700.0  # e to this power still fits a float
 
 
 def _number(value: object) -> float:
@@ -245,8 +246,8 @@ def draw(row: Row, u: Coin | float) -> int:
     1
 
     This is the first token at which the cumulative probability exceeds ``u``, or the
-    last token if the whole row sums to less. ``row`` is not normalised: if its sum is
-    not 1, tokens are not drawn with its probabilities.
+    last token if the whole row sums to less. ``draw`` does not normalise ``row``: if
+    its sum is not 1, tokens are not drawn with its probabilities.
     """
     total = 0.0
     for token, probability in enumerate(row):
@@ -257,7 +258,7 @@ def draw(row: Row, u: Coin | float) -> int:
 
 
 class CoinWalk(Intervals):
-    """One walk through a function: its coins, and the interval that each has left."""
+    """One walk: the function's coins, and the interval that remains of each."""
 
     def coin(self) -> Coin:
         """A new coin. Raises NotWalkable after ``MOST_COINS``."""
@@ -265,7 +266,7 @@ class CoinWalk(Intervals):
         if number == MOST_COINS:
             raise NotWalkable(
                 f"more than {MOST_COINS} coins for one pass. Every outcome of each is "
-                "tried, so a loop may not toss coins until something happens: "
+                "tried, so a loop must not toss coins until something happens: "
                 "`draw(row, coin())` needs only one coin."
             )
         self.held[_key(number)] = WHOLE
@@ -283,7 +284,7 @@ class CoinWalk(Intervals):
     def is_at_most(self, number: int, edge: float) -> bool:
         """Whether a coin is at most ``edge``, in this walk.
 
-        It can equal the lowest number of its interval.
+        The coin can equal the lowest number in its interval.
         """
         held = self.held[_key(number)]
         if held.low != edge:

@@ -1,6 +1,6 @@
 """Loads a rule from a user's own file, given as ``path/to/file.py:function``.
 
-So another project can check its rule in a script or in CI:
+This lets another project check its rule in a script or in CI:
 ``python -m speclab check kernels/accept.py:accept``.
 """
 
@@ -22,10 +22,10 @@ FORM = "path/to/file.py:function"
 
 
 def load_rule(named: str) -> Callable[..., Any]:
-    """The function that ``named`` refers to. Runs the file.
+    """Runs the file, and returns the function that ``named`` refers to.
 
-    Raises BadValue for another form, for a file that is missing or raises an error, and
-    for a name that the file does not define.
+    Raises BadValue if ``named`` does not have this form, if the file is missing or
+    raises an error, or if it does not define the function.
     """
     file, _, name = named.rpartition(":")
     if not file or not name:
@@ -63,9 +63,9 @@ def _module_of(path: Path) -> ModuleType:
 
 
 def array_called(name: str) -> Callable[[Any], Any]:
-    """The function, by its name, that converts the rows for a rule.
+    """Looks up the function that converts the rows for a rule.
 
-    ``numpy``, ``list``, ``torch``, or ``module:function`` of any library.
+    ``name``: ``numpy``, ``list``, ``torch``, or ``module:function`` of any library.
     """
     if name == "numpy":
         return np.array
@@ -76,7 +76,7 @@ def array_called(name: str) -> Callable[[Any], Any]:
         made: Callable[[Any], Any] = getattr(import_module(module), function)
     except (ImportError, AttributeError, ValueError):
         raise BadValue(
-            f"array is {name!r}: give numpy, list, torch, or module:function of a "
-            "library that is installed"
+            f"array is {name!r}: give numpy, list, torch, or module:function of an "
+            "installed library"
         ) from None
     return made

@@ -3,8 +3,9 @@
 Such a rule is called as ``rule(drafted, q, p, coin)``:
 
     drafted   a list of gamma tokens
-    q         [gamma, V], the draft's rows, from which the drafts were drawn or chosen
-    p         [gamma + 1, V], the target's rows; the last one follows all drafts
+    q         [gamma, V], the draft's rows (distributions), from which the drafts were
+              drawn or chosen
+    p         [gamma + 1, V], the target's rows; the last row follows all drafts
     coin      coin() returns a new random number in [0, 1)
 
 and returns the committed tokens: the accepted drafts and one more token.
@@ -69,11 +70,11 @@ class LineCase(Case[Tokens]):
         return list(proposal), array(np.stack(q)), array(np.stack(p))
 
     def q_rows(self, drafted: Tokens) -> list[Row]:
-        """The draft's distributions at each drafted token."""
+        """The draft's distribution at each drafted token."""
         return [self.draft[drafted[:position]] for position in range(self.gamma)]
 
     def p_rows(self, drafted: Tokens) -> list[Row]:
-        """The target's distributions at each drafted token, and after the last one."""
+        """The target's distribution at each drafted token, and after the last one."""
         return [self.target[drafted[:position]] for position in range(self.gamma + 1)]
 
     def best_rates(self) -> dict[str, float]:
@@ -106,7 +107,8 @@ class LineCase(Case[Tokens]):
 
         A rule that sees all drafts before it decides can accept a prefix as often as
         both models allow: at most as often as the draft proposes it, and at most as
-        often as the target would continue the accepted prefix one token shorter.
+        often as the prefix without its last token is accepted and the target would then
+        write that token.
 
         Source: Sun et al. 2024, "Block Verification Accelerates Speculative Decoding".
         """
@@ -147,7 +149,7 @@ def line_case(
 def random_line(
     name: str, vocab: int, gamma: int, seed: int, steepness: int = 1
 ) -> LineCase:
-    """A case with random models; steep ones have very rare tokens."""
+    """A case with random models; a higher ``steepness`` makes some tokens very rare."""
     parts = 100 if steepness == 1 else 1000
     draft, target = random_models(vocab, gamma, seed, steepness, parts)
     return LineCase(name, draft, target, gamma)

@@ -1,6 +1,6 @@
-"""Named mistakes in a rule for drafts in a line, and the right rule.
+"""Known mistakes in a rule for drafts in a line, and a correct rule.
 
-Each is a complete rule that makes the mistake. If a user's rule has the same results in
+Each mistake is a complete rule that makes it. If a user's rule has the same results in
 every case, the answer says that it behaves like this mistake.
 """
 
@@ -29,7 +29,8 @@ def verify(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> lis
     return [*committed, bonus]
 
 
-# Takes the rejected draft, its rows of q and p, the coin that rejected it, and new ones
+# The arguments: the rejected draft, its rows of q and p, the coin that rejected it, and
+# the function that returns new coins.
 Replacement: TypeAlias = Callable[[int, Row, Row, Coin, NewCoin], int]
 Bonus: TypeAlias = Callable[[list[Row], NewCoin], list[int]]
 
@@ -147,7 +148,7 @@ def _rejected_kept(
 def _with_bonus_after_a_rejection(row_of_bonus: Callable[[int], int]) -> Rule:
     """Adds one more token after the replacement.
 
-    ``row_of_bonus(written)``: the row of p from which it is drawn.
+    ``row_of_bonus(written)``: the row of p from which this token is drawn.
     """
 
     def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
@@ -228,8 +229,8 @@ def _likeliest_replacement(
 def _token_taken_out(is_normalised: bool) -> Mistake:
     return Mistake(
         "rejected token taken out of p",
-        "Do you draw the replacement from p without the rejected token? Other tokens "
-        "are drafted too rarely by different amounts. Which part of p is missing?",
+        "Do you draw the replacement from p without the rejected token? Each of the "
+        "others is drafted too rarely by its own amount. Which part of p is missing?",
         _variant(replacement=_from_p_without_the_token(is_normalised)),
     )
 
@@ -238,7 +239,7 @@ def _without_sign(is_normalised: bool) -> Mistake:
     return Mistake(
         "difference without sign",
         "Do you draw the replacement from |p - q|? If the draft model likes a token "
-        "more than the target model does, it is accepted often enough: it gets 0.",
+        "more than the target model does, it is accepted often enough: use 0 for it.",
         _variant(replacement=_from(lambda q, p: np.abs(p - q), is_normalised)),
     )
 
@@ -264,7 +265,7 @@ def _going_on(rule: Rule) -> Mistake:
 def _bonus_after_a_rejection(row_of_bonus: Callable[[int], int]) -> Mistake:
     return Mistake(
         "bonus after a rejection",
-        "Do you add a bonus after a replacement, too? The rows after a rejected draft "
+        "Do you add a bonus even after a replacement? The rows after a rejected draft "
         "follow a text that is never written.",
         _with_bonus_after_a_rejection(row_of_bonus),
     )
@@ -274,7 +275,7 @@ MISTAKES = (
     Mistake(
         "reused coin",
         "Do two decisions share a coin? The number that rejected a draft is known to "
-        "be large, so it may not draw the replacement too.",
+        "be large, so it must not draw the replacement, too.",
         _variant(replacement=lambda token, q, p, u, coin: draw(residual(p, q), u)),
     ),
     Mistake(
@@ -373,8 +374,8 @@ MISTAKES = (
     _likeliest_replacement(_likeliest_of_the_residual, _likeliest_bonus),
     Mistake(
         "likeliest token for the bonus",
-        "When all drafts pass, the last row of p gives one more token. Do you draw it, "
-        "or always take the likeliest?",
+        "When all drafts pass, the last row of p yields one more token. Do you draw "
+        "it, or always take the likeliest?",
         _variant(bonus=_likeliest_bonus),
     ),
     _bonus_after_a_rejection(lambda written: written),
@@ -417,7 +418,7 @@ MISTAKES = (
     Mistake(
         "q forgotten where p is smaller",
         "If p(x) is below q(x), a draft is kept with probability p(x) / q(x). Do you "
-        "compare the coin with only p(x)?",
+        "compare the coin with p(x) alone?",
         _variant(accepts=lambda u, token, q, p: p[token] >= q[token] or u < p[token]),
     ),
     _going_on(_variant(ends_at_rejection=False)),

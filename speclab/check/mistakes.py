@@ -1,6 +1,6 @@
-"""Named mistakes: wrong solutions to compare a user's function with.
+"""Known mistakes: wrong solutions to compare a user's function with.
 
-Each mistake is a function that makes it. If a user's function returns the same answers
+Each mistake has a function that makes it. If a user's function returns the same answers
 in every case, we report that it behaves like this mistake. We do not read its code.
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-# Tolerances between two answers that count as the same, absolute and relative. They
-# allow for answers in single precision.
+# The absolute and relative tolerance within which two answers count as the same. It
+# allows for answers in single precision.
 TOLERANCE = 1e-6
 
 

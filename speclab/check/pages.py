@@ -2,8 +2,8 @@
 
 ``method(world, gamma)`` runs under the enumerator with small vocabularies and short
 texts, with two and with three drafts per round, greedily and with sampling. We compare
-its distribution over texts with the target's own. Then it writes a long text on the
-virtual clock, which we compare with plain decoding's text and time.
+its distribution over texts with the target's own. Then the method writes a long text on
+the virtual clock, and we compare this text and its time with plain decoding's.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ TEMPERATURES = (0.0, 1.0)
 class Walk(NamedTuple):
     """What the enumerator covers: all texts of ``tokens`` tokens, at one draft length.
 
-    ``vocab``: the size of the models' vocabulary. ``end``: the token that ends the
-    text; None: no token does.
+    ``vocab``: the size of the models' vocabulary. ``end``: the token that ends a text;
+    None: no token does.
     """
 
     vocab: int
@@ -71,12 +71,12 @@ WALKS_WITH_ENDS = (*WALKS, Walk(3, 2, 3, end=1), Walk(2, 3, 4, end=1))
 
 @dataclass(frozen=True)
 class Setup:
-    """The setup in which a method is tried.
+    """The setup for trying a method.
 
     walks         what the enumerator covers
     servers       number of devices with the target model
     clock_c       the cost ratios of the virtual clocks
-    clock_gamma   the method's gamma on them
+    clock_gamma   the method's gamma on these clocks
     clock_tokens  tokens that the method writes on them
     words         gamma and servers, as shown to the user
     """
@@ -399,9 +399,9 @@ def _beginnings(distribution: Distribution, length: int) -> Distribution:
 
 
 def _which_token_is_wrong(length: int) -> str:
-    """A sentence on the first wrong token, which is number ``length``."""
+    """A sentence about the first wrong token, which is number ``length``."""
     if length == 1:
-        return "token 1 is wrong already."
+        return "token 1 is already wrong."
     if length == 2:
         return "token 1 is right, but token 2 is not."
     return f"tokens 1 to {length - 1} are right, but token {length} is not."

@@ -1,4 +1,4 @@
-"""Checks that a pair's draft writes the same text with its KV cache as without.
+"""Checks that a pair's draft writes the same text with and without its KV cache.
 
 Checking a rule does not show this: if a cache is cut wrongly, the target still corrects
 every token. Only the speed suffers, more and more as the text grows. So the draft
@@ -25,11 +25,11 @@ from speclib.models.open_pair import open_pair
 from speclib.operations.model import GREEDY, Model
 
 PROMPT = 'def fib(n):\n    """Return the n-th Fibonacci number, counted from 0."""\n'
-TOKENS = 300  # of the text, without the prompt
+TOKENS = 300  # in the text, without the prompt
 GAMMA = 4
 QUARTERS = 4
 LEAST = 8 * GAMMA  # tokens; a shorter text is not judged
-CLOSE = 0.01  # the change of a probability that rounding may cause
+CLOSE = 0.01  # the change in a probability that rounding may cause
 ALL_CHANCES = Sampler(temperature=1.0)
 
 
@@ -58,7 +58,7 @@ class CheckedPair(Checked):
     @property
     def heading(self) -> str:
         if self.is_lossless:
-            return "The draft writes the same with its cache as without."
+            return "The draft writes the same with and without its cache."
         return "The draft's cache is cut wrongly."
 
     @property
@@ -73,7 +73,7 @@ class CheckedPair(Checked):
 
 
 def check_pair(pair: Pair, seconds: float = 30.0) -> CheckedPair:
-    """Checks that a pair's draft writes the same text with its KV cache as without.
+    """Checks that a pair's draft writes the same text with and without its KV cache.
 
     Raises BadValue if the draft has no cache, or needs the target's features.
     """
@@ -105,14 +105,15 @@ def check_draft(
     seconds: float = 30.0,
     mask: int | None = None,
 ) -> CheckedPair:
-    """Checks that ``draft`` writes the same with its cache, over a text of ``tokens``.
+    """Checks that ``draft`` writes the same with and without its cache.
 
-    ``mask``: for a draft that writes all tokens in one pass; see ``Propose``.
+    ``tokens``: the length of the text. ``mask``: the mask token of a draft that writes
+    all tokens in one pass; see ``Propose``.
     """
     ends = perf_counter() + seconds / 2
     writer = _Writer(draft, mask)
     text, windows = prompt, list[Window]()
-    rounds: list[tuple[int, int]] = []  # start of each, and its accepted drafts
+    rounds: list[tuple[int, int]] = []  # where each starts, and its accepted drafts
     most = len(prompt) + tokens
     while not rounds or (len(text) < most and perf_counter() < ends):
         astray = (*text[:-GAMMA], *text[-GAMMA + 1 :])  # leaves one token out
@@ -135,7 +136,7 @@ def check_draft(
     return CheckedPair(
         is_lossless=problem is None,
         problem=problem or "",
-        scope=f"In a text of {written} tokens {compared} windows of {GAMMA} drafts "
+        scope=f"In a text of {written} tokens, {compared} windows of {GAMMA} drafts "
         "were written again without a cache.",
         acceptance=_acceptance(rounds, written) if written >= LEAST else (),
         fed=fed,
@@ -154,7 +155,7 @@ def _acceptance(rounds: Sequence[tuple[int, int]], written: int) -> tuple[float,
 
 
 class _Writer:
-    """Makes a draft write windows with its cache, and counts the tokens it is fed."""
+    """Makes a draft write windows with its cache, and counts the tokens fed to it."""
 
     def __init__(self, draft: Model, mask: int | None):
         draft.reset()

@@ -1,7 +1,7 @@
-"""Detects a rule that draws its own random numbers, since drawing advances a generator.
+"""Detects whether a rule draws its own random numbers, which advances a generator.
 
-We watch the global generators of ``random``, numpy and PyTorch, and those that the
-rule's code can reach by a global name, a closure, a default or an attribute. A
+We watch the global generators of ``random``, numpy and PyTorch, and all generators that
+the rule's code can reach by a global name, a closure, a default or an attribute. A
 generator that the rule creates itself goes unnoticed.
 """
 

@@ -12,7 +12,7 @@ NOTHING_YET = "No error was found, but not every outcome was enumerated."
 
 
 class Rate(NamedTuple):
-    """The mean yield of a pass over several cases, and the highest possible.
+    """The mean yield of a pass over several cases, and the highest possible yield.
 
     value   the rule's mean yield
     unit    such as "tokens per pass"
@@ -34,17 +34,17 @@ class Rate(NamedTuple):
 class Checked:
     """Whether a rule or a method is lossless, and how we know.
 
-    is_lossless          None if it could not be run; also if no error was found, but
-                         only by sampling or by enumerating a part, which proves nothing
+    is_lossless          None if the rule could not be run; also if sampling or a
+                         partial enumeration found no error, which proves nothing
     problem              the smallest text that shows an error, or why it was not run
     how                  "walked": every outcome was enumerated; "walked in part": as
                          many as time allowed; "sampled": it was run many times; or
                          "not run"
     scope                what was enumerated, or the number of runs
-    largest_error        in the probability of any event, in any case; for a sampled
-                         answer the largest difference seen, noise included
+    largest_error        the largest error in the probability of any event, in any case;
+                         for a sampled answer, the largest difference, noise included
     would_find           for a sampled answer, the error that it finds 95 times in 100
-    mistake              the known mistake that behaves the same; "" if there is none
+    mistake              the known mistake that behaves the same; "" if none does
     question             a hint at the mistake
     is_lossless_greedy   whether it is lossless with deterministic models
     rate                 tokens per pass, and the highest possible

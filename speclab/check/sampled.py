@@ -6,7 +6,7 @@ token should occur as often as the target's rows predict, given the tokens commi
 before it in the same run. The same holds for the set of tokens that the target finds
 likelier than the draft does: with a large vocabulary, a wrong rule is off for this set
 but hardly for any single token. The sum of the differences is a martingale. It stays
-near 0, and Freedman's inequality bounds how far it strays for any number of runs.
+near 0, and Freedman's inequality bounds how far it strays over any number of runs.
 
 So a reported difference is due to chance in at most 1 check in 10,000. If none is
 reported, we know how large an error we would have found.
@@ -27,11 +27,11 @@ from speclab.check.calls import call_guarded
 from speclab.check.case import ORDINALS, Array, Case, Rule
 from speclib.core.sampling import Row, Tokens
 
-FALSE_ALARMS = 1e-4  # share of lossless rules in which an error is reported
-FOUND = 0.95  # share of the errors of the reported size that are found
+FALSE_ALARMS = 1e-4  # share of lossless rules for which an error is reported
+FOUND = 0.95  # share of errors of the reported size that are found
 SIDE = 1.645  # mean - SIDE deviations: FOUND of a normal distribution is above it
 RUNS = 20_000
-LEAST_RUNS = 200  # too few to judge below this
+LEAST_RUNS = 200  # with fewer, a rule is not judged
 AT_ONCE = 100  # runs between two looks at the clock
 
 # [longest, V + 1]: at each position, all tokens and the event "likelier to the target".
@@ -46,7 +46,7 @@ class Sampled:
     difference   a sentence about a difference beyond chance; None: no such difference
     error        the largest difference between a frequency and its expected value
     would_find   the error that is found with probability 0.95: in a token's probability
-                 or in the total probability of those that the target finds likelier
+                 or in the total probability of tokens that the target finds likelier
     tokens       mean number of tokens committed per pass
     tokens_off   half the width of the 95 % confidence interval of ``tokens``
     """
@@ -106,7 +106,7 @@ def sample(
 
 
 def _rows_after(case: Case[Any], text: Tokens) -> tuple[Row, npt.NDArray[np.bool_]]:
-    """The target's row after a text, and which tokens it finds likelier than the draft.
+    """The target's row after a text, and which tokens it makes likelier than the draft.
 
     If the draft has no row, there are no such tokens.
     """

@@ -4,8 +4,8 @@ Such a rule is called as ``rule(tokens, parents, q, p, coin)``:
 
     tokens    a list of every node's token; a parent comes before its children
     parents   every node's parent by number, or -1 for the text
-    q         [n, V], the row that each node's token was drawn or chosen from; without
-              replacement, the tokens of earlier siblings have probability 0 in it
+    q         [n, V], the row (distribution) that each node's token was drawn or chosen
+              from; without replacement, earlier siblings have probability 0 in it
     p         [n + 1, V], the target's rows: row 0 follows the text, row i + 1 node i
     coin      coin() returns a new random number in [0, 1)
 
@@ -86,7 +86,7 @@ class TreeCase(Case[DrawnTree]):
             yield from self._drawn_on(longer, probability * float(shares[token]))
 
     def _row_of(self, node: int, tokens: Tokens) -> Row:
-        """The row from which a node's token is drawn, without earlier siblings'."""
+        """The row from which a node's token is drawn, without earlier siblings."""
         parent = self.parents[node]
         row = self.draft[self._path(parent, tokens)].copy()
         if self.put_back:

@@ -1,6 +1,6 @@
 """Shows what this machine can run, and what it lacks for the papers' pairs.
 
-the machine, check by check           ->  machine_checks
+checks of the machine                 ->  machine_checks
 the memory that each pair needs       ->  pair_report
 both, as tables or as JSON            ->  report, show
 

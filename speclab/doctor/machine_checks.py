@@ -1,7 +1,7 @@
-"""Checks this machine: versions, processors, memory, network, measured numbers.
+"""Checks this machine: versions, processors, memory, network and models.
 
-A check states what was examined, what was found, whether that is enough, and what to do
-if it is not.
+Each check states what was examined, what was found, whether it is enough, and what to
+do if it is not.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from speclib.models.open_pair import open_pair
 GB = 1e9  # bytes
 LEAST_PYTHON = (3, 11)
 MODEL_PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "safetensors")
-HUB_PATIENCE = 3.0  # seconds in which the hub must answer
+HUB_PATIENCE = 3.0  # seconds within which the hub must answer
 
-# The default of `python -m speclab`: this pair is embedded, and needs two cores.
+# The default pair of `python -m speclab`. It is embedded, and needs two cores.
 DEFAULT_PAIR = "embedded/llama-7b-70b"
 
 State = Literal["yes", "differs", "no"]
@@ -39,10 +39,10 @@ State = Literal["yes", "differs", "no"]
 class Check:
     """One requirement that was examined.
 
-    name    of the requirement
+    name    the requirement's name
     found   what the machine has, in words
     state   "yes"; "differs" if it may work but differs from what we tested; or "no"
-    advice  what to do unless the state is "yes"
+    advice  what to do, unless the state is "yes"
     """
 
     name: str
@@ -65,7 +65,7 @@ def check_machine(hub_is_silent: str, default_reason: str) -> list[Check]:
         _cores(),
         Check("memory", room),
         *_gpus(),
-        _extra("llama.cpp", EXTRA, "or DuoDecoding drafts in torch: make llamacpp"),
+        _extra("llama.cpp", EXTRA, "else DuoDecoding drafts in torch: make llamacpp"),
         _extra("Ray", ("ray",), "only world='cluster' needs it: make cluster"),
         _embedded_models(),
         _disk(),
@@ -104,7 +104,7 @@ def _python() -> Check:
 
 
 def _packages() -> Iterator[Check]:
-    """Each numerical library, and whether its version is the pinned version."""
+    """Each numerical library, and whether its version is the pinned one."""
     pins = read_pins()
     for package in (*MODEL_PACKAGES, "numpy"):
         installed = machine_facts.version_of(package)
@@ -174,7 +174,7 @@ def _gpus() -> Iterator[Check]:
 
 # -- disk and network ------------------------------------------------------------------
 def _disk() -> Check:
-    """The free space on the disk where the hub's library stores weights."""
+    """The free space on the disk on which the hub's library stores weights."""
     if not is_installed("huggingface_hub"):
         return Check("disk for weights", "the hub's library is not installed", "no")
     from huggingface_hub import constants

@@ -46,7 +46,7 @@ class PairReport:
 def report_pairs(dtype: str, length: int, hub_is_silent: str) -> list[PairReport]:
     """Reports every pair under ``data/pairs/hub``.
 
-    dtype: see ``models.loading``. length: tokens in the text whose KV cache is counted.
+    dtype: see ``models.loading``. length: the number of tokens in the KV cache.
     hub_is_silent: why nothing can be downloaded; empty if the hub answers.
     """
     shape_pairs = names_under(DATA / "pairs" / "shape")
@@ -92,7 +92,7 @@ def _lacking_memory(held: list[MemoryUse], free: Mapping[str, int]) -> Iterator[
     wanted = [memory for memory in needed if memory.startswith("cuda")]
     here = [memory for memory in wanted if memory in free]
     if len(here) < len(wanted):
-        yield f"{len(wanted)} GPUs, and only {len(here)} are here"
+        yield f"{len(wanted)} GPUs, but only {len(here)} are here"
     for memory, size in needed.items():
         room = free.get(memory, preflight.ASSUMED_GPU)
         if size > room:

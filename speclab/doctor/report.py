@@ -26,9 +26,9 @@ class Report:
 
     machine       its short name
     checks        what it has
-    pairs         what the papers' pairs need, and what this machine lacks
-    dtype         of the weights and the KV cache counted for the pairs
-    length        tokens in the text whose KV cache is counted
+    pairs         what the papers' pairs need, and what this machine lacks for them
+    dtype         number format assumed for the pairs' weights and KV caches
+    length        number of tokens in these KV caches
     pairs_reason  why the pairs were not examined; empty if they were
     runs_default  whether the embedded default can run
     """

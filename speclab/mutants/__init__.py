@@ -1,4 +1,4 @@
-"""Mutants: methods with a planted mistake, which checks must find.
+"""Mutants: methods with a planted mistake, which the checks must find.
 
 We wrote each from scratch, after reading published code or a printed algorithm. The
 exact enumerator compares the probability of every text with the target's own. The audit
@@ -8,9 +8,9 @@ that the enumerator detects every mutant.
 
 ``draft_tests`` contains mistakes in testing drafts, which several methods can make.
 ``pearl_mistakes``, ``dsi_mistakes``, ``duodecoding_mistakes``, ``easyspec_mistakes``,
-``ssd_mistakes`` and ``tree_mistakes`` concern one method each, and ``engine_mistakes``
-serving code from 2026. ``other_tosses`` makes coins repeat. ``lookahead_as_published``
-is lossless, but makes different passes.
+``ssd_mistakes`` and ``tree_mistakes`` concern one method each; ``engine_mistakes`` were
+found in serving code from 2026. ``other_tosses`` makes coins repeat.
+``lookahead_as_published`` is lossless, but its passes differ from our method's.
 """
 
 from __future__ import annotations
@@ -78,6 +78,6 @@ MUTANTS = {
     ),
 }
 
-# Methods that behave like their published code where ours differ from it, by name. They
-# write the same texts in different passes.
+# Methods that behave like the published code where ours differ from it, by name. They
+# write the same texts as ours, in different passes.
 AS_PUBLISHED: dict[str, Callable[..., None]] = {"lookahead": lookahead_as_published}

@@ -111,7 +111,7 @@ def block_that_stops_at_a_failure(
 ) -> Verified:
     """The block test, ended at the first prefix that its coin rejects.
 
-    A longer prefix might still be accepted. Each prefix has its own coin here.
+    A longer prefix might still have been accepted. Each prefix has its own coin here.
     """
     tested = drafted[: len(rows)]
     weights = beginning_weights(tested, rows)

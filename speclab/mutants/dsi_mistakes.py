@@ -1,7 +1,8 @@
 """Mistakes in what DSI commits when a target distribution arrives.
 
-Each function takes the world, the target's distributions by the text before them, and
-the draft after the committed text. It commits tokens and returns the rest of the draft.
+Each function takes the world, the target's known distributions, keyed by the preceding
+text, and the draft after the committed text. It commits tokens and returns the rest of
+the draft.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from speclib.worlds.world import World
 def easyspec_algorithm_3_as_printed(world: World, gamma: int) -> None:
     """Speculative decoding that replaces a rejected draft using the previous row.
 
-    After n accepted drafts, the token comes from the residual of row n, which tested
-    the last accepted draft. Without an accepted draft this row does not exist, and we
-    use the right row.
+    After n accepted drafts, the replacement comes from the residual of row n, which
+    tested the last accepted draft. If no draft was accepted, this row does not exist,
+    and we use the right row.
     """
     while world.going:
         draft = world.wait(world.draft.propose(world.text, gamma))

@@ -1,4 +1,4 @@
-"""Mistakes found in serving code from 2026, and the right methods.
+"""Mistakes found in serving code from 2026, and the correct methods.
 
 The methods are small: one draft device, one target, and drafts of a few tokens. So
 there are few outcomes to enumerate, and the results can be computed by hand.
@@ -174,12 +174,12 @@ def _coin_accepts(world: World, chance: float, position: int) -> bool:
 
 # -- a block tested as one -------------------------------------------------------------
 def block_tested_by_products(world: World, certain: bool = False) -> None:
-    """Accepts the longest prefix whose product of ratios exceeds its coins'.
+    """Accepts the longest prefix whose product of ratios exceeds that of its coins.
 
     The drafts' ratios p / q are multiplied, and the product is capped at 1 after each;
     the coins are multiplied, too. The token after the prefix is drawn from norm(max(0,
     p - q)), as if each draft had been tested alone. ``certain``: whether the drafts are
-    the draft's likeliest tokens, with probability 1 in q.
+    the draft model's likeliest tokens, with probability 1 in q.
     """
     while world.going:
         drafted, rows = _block_and_rows(world, certain)
@@ -245,11 +245,12 @@ def _commit_block(
 
 
 def chances_by_products(bounds: Sequence[float]) -> Row:
-    """The probabilities that a test with products of coins accepts 0, 1, 2, 3 drafts.
+    """The probabilities of accepting 0, 1, 2 and 3 drafts with products of coins.
 
-    It accepts n drafts if n is the largest number for which the product of the first n
-    coins is at most ``bounds[n - 1]``. We solve the integrals over three coins by hand,
-    because the enumerator's coins choose between outcomes and cannot be multiplied.
+    The test accepts n drafts if n is the largest number for which the product of the
+    first n coins is at most ``bounds[n - 1]``. We solve the integrals over three coins
+    by hand, because the enumerator's coins choose between outcomes and cannot be
+    multiplied.
     """
     first, second, third = bounds
     three = third * (1 - _log(third) + _log(third) ** 2 / 2) if third > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Replaces coins with other coins, to plant repeated ones."""
+"""Replaces coins with other coins, to plant repeated coins."""
 
 from __future__ import annotations
 

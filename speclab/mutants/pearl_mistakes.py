@@ -83,7 +83,7 @@ def algorithm_2_as_printed(world: World, gamma: int) -> None:
     which pre-verify has already tested.
     """
     coins = world.coins
-    block: Window = ()  # drafted, not committed; pre-verify accepted its first
+    block: Window = ()  # drafted, not committed; pre-verify accepted the first draft
     while world.going:
         rows, drafted = world.all(
             world.target.score(world.text + ids(block), last=len(block)),
@@ -105,7 +105,7 @@ def _independent(toss: Toss) -> Toss:
 
 
 # -- rounds, some of them lossless -----------------------------------------------------
-# Each takes the world, the window and gamma, and returns the next window.
+# Each function takes the world, the window and gamma, and returns the next window.
 def taking_turns(world: World, window: Window, gamma: int) -> Window:
     """A round in which the draft model waits for the end of the target's pass."""
     text = world.text + ids(window)
@@ -223,7 +223,7 @@ def drafted_after_the_text(world: World, window: Window, gamma: int) -> Window:
 
 
 def new_drafts_left(world: World, window: Window, gamma: int) -> Window:
-    """A round that passes on all its new drafts, even the first, already tested."""
+    """A round that passes on all new drafts, even the first, which has been tested."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, window + drafted, rows)
     world.commit(verified.tokens)
@@ -238,7 +238,7 @@ def new_drafts_always_left(world: World, window: Window, gamma: int) -> Window:
 
 
 def window_tested_alone(world: World, window: Window, gamma: int) -> Window:
-    """A round whose last row writes a bonus, so its new drafts are never used."""
+    """A round that draws a bonus from the last row and never uses its new drafts."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, window, rows)
     world.commit(verified.tokens)
@@ -246,7 +246,7 @@ def window_tested_alone(world: World, window: Window, gamma: int) -> Window:
 
 
 def window_tested_alone_then_left(world: World, window: Window, gamma: int) -> Window:
-    """A round that passes on its new drafts although its last row writes a bonus."""
+    """A round that passes on its new drafts, although the last row yields a bonus."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, window, rows)
     world.commit(verified.tokens)

@@ -38,7 +38,7 @@ def ssd_with(
 ) -> Method:
     """SSD without a backup, whose next window comes from ``settle``.
 
-    In every round, a position's draft uses the same coin.
+    The draft at a position uses the same coin in every round.
     """
 
     def run(world: World, gamma: int) -> None:

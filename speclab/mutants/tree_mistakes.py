@@ -1,4 +1,4 @@
-"""A mistake in testing a candidate tree, and the right test."""
+"""A mistake in testing a candidate tree, and the correct test."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ CANDIDATES: tuple[Tokens, ...] = ((1,), (2,))  # one token each, for results by 
 def tree_with_a_draw_per_branch(world: World) -> None:
     """A method that draws the target's tokens separately for each branch of candidates.
 
-    The branch that agrees longest with its own draws is accepted, and the token after
-    it is drawn again.
+    The branch with the longest agreement with its own draws is accepted, and the token
+    after it is drawn again.
     """
     while world.going:
         tree = offer(world, CANDIDATES)

@@ -60,8 +60,8 @@ class External:
     """A peer on ``pair``, open until ``close()``.
 
     name        one of EXTERNAL
-    threads     of its process, by default the number in the pair's placement; a single
-                thread is pinned to the target's core
+    threads     threads of its process; by default, the number in the pair's placement;
+                a single thread is pinned to the target's core
     packed      whether to use our packed linear layers instead of torch's own, which
                 users of transformers have
     timeout     seconds that a request may take; ``start_timeout``: seconds that
@@ -117,7 +117,7 @@ class External:
     def decode(self, prompt: Any, *, max_new_tokens: Count = 64) -> Answer:
         """Decodes ``prompt`` (a str, or chat messages) greedily.
 
-        It reads the prompt in the same way as ``speclib.decode``.
+        The prompt is read in the same way as by ``speclib.decode``.
         """
         prompt_ids = encode(prompt, self._opened, max_new_tokens)
         self._owner.take()
@@ -149,10 +149,10 @@ class External:
         seconds: float,
         seconds_setting: str = "timeout",
     ) -> Any:
-        """The next message of the process.
+        """The next message from the process.
 
         Raises DeviceLost if none arrives within ``seconds`` (set by
-        ``seconds_setting``), or if it reports a failure; ``problem``: what failed.
+        ``seconds_setting``), or if it reports a failure. ``problem``: what failed.
         """
         try:
             message = worker.receive(seconds, seconds_setting)
@@ -234,8 +234,8 @@ def _check_memory(peer: Peer, opened: OpenPair, dtype: str) -> None:
 def generate(pair: Pair, setup: PeerSetup) -> Callable[[Any, object], Any]:
     """Builds a peer's models in its process.
 
-    Returns the function that answers a message, which contains the prompt's token ids
-    and the maximal number of new tokens.
+    Returns the function that answers a message with the prompt's token ids and the
+    maximum number of new tokens.
     """
     opened = open_pair(pair)
     pinned = opened.place.of("target") if setup.threads == 1 else ()

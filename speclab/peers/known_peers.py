@@ -1,4 +1,4 @@
-"""Lists the peers. This needs no process, so it also works in a browser."""
+"""Lists the peers. This module starts no process, so it also works in a browser."""
 
 from __future__ import annotations
 

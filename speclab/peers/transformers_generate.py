@@ -36,8 +36,8 @@ class Watch(BaseStreamer):
 
     draft_passes: forward passes of the draft.
     candidates: for each target pass, the drafted tokens that it tested.
-    commits: the tokens that each target pass added, with their time. transformers
-        passes the prompt as the first commit.
+    commits: the tokens that each target pass added, with their time. The first commit
+        is the prompt, which transformers also passes on.
     """
 
     def __init__(self, prompt_length: int):
@@ -54,7 +54,7 @@ class Watch(BaseStreamer):
     def keep_candidates(
         self, network: PreTrainedModel, args: tuple[object, ...], inputs: dict[str, Any]
     ) -> None:
-        """Hook before each target pass, which receives the pass's input.
+        """Hook before each target pass, called with the pass's input.
 
         The input is the text's uncached tokens, then the candidates. The uncached
         tokens are the whole prompt in the first pass, and then only the last token.
@@ -141,7 +141,7 @@ class Transformers:
             _feed_known_tokens(draft, draft.stand_in)
 
     def __call__(self, request: tuple[tuple[int, ...], int]) -> Generated:
-        """Decodes one request: the prompt's ids, and the maximal number of new tokens.
+        """Decodes one request: the prompt's ids, and the maximum number of new tokens.
 
         The new tokens end where plain decoding would end.
         """
@@ -178,7 +178,7 @@ class Transformers:
 def _feed_known_tokens(draft: HFModel, stand_in: int) -> None:
     """Makes the draft read ``stand_in`` for tokens that its embedding lacks.
 
-    transformers feeds it every token of the target, and would fail at these.
+    transformers feeds every token of the target to the draft, and would fail at these.
     """
 
     def known(module: torch.nn.Module, inputs: tuple[torch.Tensor]) -> torch.Tensor:

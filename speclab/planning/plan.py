@@ -36,13 +36,13 @@ def plan(
 
     The methods and plain decoding take turns on each prompt. A method with a window
     uses the best window on the virtual clock, and defaults for its other settings. Rows
-    of earlier runs count; only missing rows are run.
+    from earlier runs are used again; only the missing ones are measured.
 
     methods  the methods to compare; None: all that the pair can run
     servers  number of devices with the target model, for DSI
-    say      called with a line of progress
+    say      called with each line of progress
 
-    Returns a row per method, fastest first. Speeds count from the first commit.
+    Returns a row per method, fastest first. Speeds are measured from the first commit.
     ``from`` and ``to`` are the 95 % interval of the speed-up over plain decoding, and
     ``n`` is the number of prompts. Raises SpeclibError for an unknown pair, task or
     method, and if no speed-up could be measured.
@@ -101,7 +101,7 @@ def _row(runs: CellRuns) -> dict[str, object]:
 
 
 def methods_for(pair: Pair) -> list[str]:
-    """The methods for which the pair has the draft and the texts."""
+    """The methods for which the pair provides the required draft and texts."""
     draft, found = pair.draft, []
     for method in METHODS:
         page = about(method)
@@ -110,6 +110,6 @@ def methods_for(pair: Pair) -> list[str]:
         if page.needs_datastore and pair.datastore is None:
             continue
         if "lp" in parameters(method) and draft.spread != "layers":
-            continue  # it runs several layers of the draft at once
+            continue  # the method runs several layers of the draft at once
         found.append(method)
     return found

@@ -1,4 +1,4 @@
-"""Runs virtual cells on demand, on every core if that is worthwhile."""
+"""Runs virtual cells, in parallel if there are many."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(spec: VirtualSpec) -> CellRuns:
 def run_all(
     specs: Iterable[VirtualSpec], step: Callable[[str], object] = lambda name: None
 ) -> Iterator[tuple[VirtualSpec, CellRuns | str]]:
-    """Runs cells, and yields each with its runs, or why it failed, when it ends.
+    """Runs cells. Yields each when it ends, with its runs or the reason why it failed.
 
     ``step`` is called with the name of each cell that has ended.
     """

@@ -19,11 +19,11 @@ class GridRow(NamedTuple):
     """The arguments of one row.
 
     method    name of the method
-    share     seconds of a draft pass divided by seconds of a target pass
+    share     the time of a draft pass divided by the time of a target pass
     alphas    acceptance rates, the columns of the grid
     settings  of the method; ``servers`` is also the number of target devices
-    tokens    per request
-    requests  per acceptance rate, over which a time is averaged
+    tokens    tokens per request
+    requests  number of requests per acceptance rate, over which times are averaged
     """
 
     method: str
@@ -37,9 +37,10 @@ class GridRow(NamedTuple):
 class RequestTimes(NamedTuple):
     """Times of one request, or means over several, in target passes.
 
-    ``method``: the time that the method's code takes. ``formula``: the time according
-    to Proposition 1 of the DSI paper for the same drafts: the drafter's time for each
-    right draft except the last token, the target's time for every other token.
+    ``method``: the time that the method takes. ``formula``: the time according to
+    Proposition 1 of the DSI paper for the same drafts. It charges the drafter's time
+    for each right draft except the last token, and the target's time for every other
+    token.
     """
 
     method: float

@@ -1,6 +1,7 @@
 """Runs a method's real code over a grid of drafter latencies and acceptance rates.
 
-For heatmaps: a row is a drafter latency. Rows are computed on all cores.
+Heatmaps show the results. Each row is one drafter latency; rows are computed on all
+cores.
 """
 
 from __future__ import annotations

@@ -21,14 +21,14 @@ from speclib.trace.metrics import total
 from .toy_requests import IMMEDIATE, ToyCell, run_requests
 
 PATIENCE = 2  # a search stops after this many slower windows in a row,
-LONGEST = 32  # or at this window
+LONGEST = 32  # or at a window of this length
 
 
 class Settled(NamedTuple):
     """A spec with a number as its window and one value per setting.
 
-    c    seconds of a target pass divided by seconds of a draft pass
-    how  the choice in words; empty if nothing was chosen
+    c    the time of a target pass divided by the time of a draft pass
+    how  the choice in words; empty if there was nothing to choose
     """
 
     spec: ToySpec
@@ -102,7 +102,7 @@ def _fastest_choice(spec: ToySpec, c: float) -> tuple[ToySpec, int]:
 
 
 def _stats_of_first_part(spec: ToySpec) -> list[Counts]:
-    """The counts of the requests that a search compares."""
+    """The counts of the requests on which a search compares candidates."""
     return run_requests(toy_cell(spec), spec.first_part)
 
 

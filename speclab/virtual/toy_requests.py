@@ -35,11 +35,11 @@ class ToyCell:
     latency   how long the devices take
     alpha     probability that draft and target agree at a position
     tokens    number of tokens to commit per request
-    settings  of the method (gamma, ...); ``servers``, if set, is also the number of
-              target devices, which is one by default
-    seed      of the toys and the coins
+    settings  the method's settings (gamma, ...); ``servers``, if set, is also the
+              number of target devices, which is one by default
+    seed      the seed of the toys and the coins
     cancel    how the world handles a cancelled operation
-    doubt     how well a virtual draft predicts where it is wrong (see ``Toy``)
+    doubt     how well a virtual draft model predicts where it is wrong (see ``Toy``)
     batch     number of requests decoded at a time (see ``worlds.batch_world``)
     with_tail whether drafting continues past the last token (see ``counts.with_tail``)
     """

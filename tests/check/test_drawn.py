@@ -86,7 +86,7 @@ def test_a_rule_is_lossless_for_drafts_chosen_as_it_assumes(rule, lossless):
 
 def test_a_rule_that_needs_drafts_drawn_from_q_is_reported():
     said = repr(check(ratio_test))
-    assert "That is so if each draft is drawn from q." in said
+    assert "This holds if each draft is drawn from q." in said
     assert "the likeliest token of q (drawn='argmax'), the rule is not lossless" in said
     assert "is 0 with probability 0.7500" in said
     assert "That is so" not in repr(check(exact_match))

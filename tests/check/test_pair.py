@@ -54,7 +54,7 @@ def test_our_draft_writes_the_same_without_its_cache(models):
     assert len(answer.acceptance) == 4
     assert all(0 < share <= 1 for share in answer.acceptance)
     assert repr(answer).startswith(
-        "The draft writes the same with its cache as without"
+        "The draft writes the same with and without its cache"
     )
     assert "Share of tested drafts accepted, in each quarter of the text: 0." in repr(
         answer
@@ -96,7 +96,7 @@ def test_a_pair_can_be_checked_by_name_and_on_the_command_line():
     command = [sys.executable, "-m", "speclab", "check", "embedded/once"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("The draft writes the same with its cache as without")
+    assert ran.stdout.startswith("The draft writes the same with and without its cache")
     assert "in each quarter of the text" in ran.stdout
 
 

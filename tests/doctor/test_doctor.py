@@ -122,7 +122,7 @@ def test_missing_parts_are_named(findings):
     pairs = {pair["name"]: pair for pair in findings["pairs"]}
     missing = "; ".join(pairs["hub/llama3-8b-70b"]["missing"])
     if torch.cuda.device_count() == 0:
-        assert "8 GPUs, and only 0 are here" in missing
+        assert "8 GPUs, but only 0 are here" in missing
     assert "weights of meta-llama/Meta-Llama-3-70B-Instruct, which is gated" in missing
     assert "access to the hub" in missing  # tests run offline
     assert "HF_HUB_OFFLINE is set" in check_of(findings, "hub of models")["found"]

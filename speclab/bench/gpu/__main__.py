@@ -1,6 +1,7 @@
 """`python -m speclab.bench.gpu [--device cpu]`: are methods exact here, and how fast?
 
-It needs torch, transformers and pydantic with their dependencies, and no network.
+The command needs torch, transformers and pydantic with their dependencies, but no
+network.
 
 A GPU borrowed for ten minutes may be lost at any moment. So the most important checks
 come first, and the report is rewritten after each row and names the check under way. No
@@ -49,11 +50,11 @@ CHECKS: Mapping[str, Check] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 if every check was run and holds, 1 if not, 2 without a GPU."""
+    """Returns 0 if every check ran and every aim is met, 1 if not, 2 without a GPU."""
     parser = argparse.ArgumentParser(prog="speclab.bench.gpu", description=__doc__)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument(
-        "--minutes", type=float, default=MINUTES, help="no check starts after this"
+        "--minutes", type=float, default=MINUTES, help="after this, no check starts"
     )
     parser.add_argument("--only", nargs="+", choices=list(CHECKS), default=CHECKS)
     parser.add_argument(
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     args = parser.parse_args(arguments)
 
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # the embedded models are here
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # we use only embedded models
     try:
         setup = setup_for_cpu() if args.device == "cpu" else setup_for_gpus()
     except SpeclibError as error:
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     setup = replace(setup, latency_folder=args.out / "latency" / machine_facts.name())
     checks = {name: CHECKS[name] for name in CHECKS if name in args.only}
-    # Ends this process even if it hangs, and its workers with it.
+    # Ends this process and its workers, even if it hangs.
     faulthandler.dump_traceback_later(60 * args.minutes + GRACE, exit=True)
     report = gpu_check(setup, checks, args.out, args.minutes)
     faulthandler.cancel_dump_traceback_later()

@@ -27,9 +27,9 @@ BEYOND = 24  # tokens beyond the cache's first room, which make it grow
 
 
 def before_and_after_growth(setup: Setup) -> Generator[BenchRow]:
-    """Compares a text's logits before and after the cache grew, and when fed in parts.
+    """Compares a text's logits before and after a cache grows, and when fed in parts.
 
-    A larger cache has other strides, which may change the choice of a kernel.
+    A larger cache has different strides, which may lead to a different kernel.
     """
     from speclib.models.fixed_rows import FIRST_ROOM  # imports transformers
 
@@ -51,7 +51,7 @@ def before_and_after_growth(setup: Setup) -> Generator[BenchRow]:
 
 
 def of_recorded_passes(setup: Setup) -> Generator[BenchRow]:
-    """Whether a GPU records passes, and whether their logits equal launched ones'."""
+    """Whether a GPU records passes, and whether launched passes have equal logits."""
     if not setup.on_gpu:
         return
     pair = setup.exact_pair()
@@ -121,5 +121,5 @@ def same_bits(how: str, some: Rows, others: Rows) -> BenchRow:
 
 def _text(pair: Pair, tokens: int) -> tuple[int, ...]:
     """A text of ``tokens`` tokens."""
-    code = CODE * tokens  # which has at least this many tokens
+    code = CODE * tokens  # contains at least this many tokens
     return tuple(open_pair(pair).tokenizer.encode(code)[:tokens])

@@ -25,18 +25,19 @@ PLAIN = "autoregressive"
 WITH_HEAD = "eagle"  # the method that drafts with the target's own head
 WITH_OWN_DRAFT = tuple(name for name in METHODS if name not in (PLAIN, WITH_HEAD))
 
-# The methods whose target scores trees. A tree's nodes have other positions than the
-# same tokens in a line, so in bfloat16 their last bits may differ.
+# The methods whose target scores trees. In a tree, tokens have other positions than in
+# a line, so in bfloat16 the last bits of their logits may differ.
 WITH_TREES = ("tree", "easyspec", "eagle", "lookahead", "rest", "ouroboros")
 IN_A_LINE = tuple(name for name in WITH_OWN_DRAFT if name not in WITH_TREES)
 
 # Settings that methods otherwise derive from c = t_target / t_draft. Measuring c takes
-# seconds in each world, and the output is exact with any values.
+# seconds in each world, and the output is exact with any settings.
 COUNTS = {"gamma": 4, "lookahead": 4, "servers": 1}
 
 SEATS = 4  # requests at a time
 
-# A method with several targets does not wait for all of them.
+# The methods for batches, whose requests proceed in lockstep. A method with several
+# targets does not wait for all of them.
 IN_STEP = tuple(name for name in IN_A_LINE if "servers" not in parameters(name))
 
 # The layouts of target and draft on two ranks, and the methods to run with them.
@@ -87,7 +88,7 @@ class Divergence(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"prompt {self.prompt} from token {self.token} on, where the two likeliest "
+            f"prompt {self.prompt} from token {self.token}, where the two likeliest "
             f"tokens' logits are {self.gap:.2g} apart"
         )
 
@@ -160,7 +161,7 @@ def _gap_after(world: World, text: Tokens) -> float:
 
 # -- one request -----------------------------------------------------------------------
 def in_float32(setup: Setup) -> Generator[BenchRow]:
-    """For each method, the share of prompts whose greedy output is plain decoding's."""
+    """For each method, the share of prompts with plain decoding's greedy output."""
     pair = setup.exact_pair()
     yield from _compared(setup, pair, WITH_OWN_DRAFT, FLOAT32, promised=WITH_OWN_DRAFT)
     with_head = with_own_head(pair)
@@ -222,11 +223,11 @@ def _compared_in(
 
 # -- two ranks -------------------------------------------------------------------------
 def on_two_ranks(setup: Setup) -> Generator[BenchRow]:
-    """Whether models on two ranks have the outputs of one process, in float32.
+    """Whether models on two ranks have the same outputs as in one process, in float32.
 
     With one GPU, both ranks are on it and exchange tensors through the machine's
     memory, which exercises all of the code except NCCL. With two GPUs, each rank has
-    one, and they use NCCL.
+    its own, and they use NCCL.
     """
     with Processes(setup.exact_pair(), dtype="float32") as world:
         expected = written(world, PLAIN, setup.texts, setup.tokens)
@@ -254,10 +255,11 @@ def _same_outputs(
 
 # -- several requests at a time --------------------------------------------------------
 def in_batches(setup: Setup) -> Generator[BenchRow]:
-    """For each method, the share of requests whose tokens are plain decoding's.
+    """For each method, the share of requests with the tokens of plain decoding.
 
-    In float32, we compare with plain decoding of one request at a time; in bfloat16,
-    where all passes have one shape, with plain decoding in a batch of the same size.
+    In float32, we compare with plain decoding of one request at a time. In bfloat16,
+    where all passes have one shape, we compare with plain decoding in a batch of the
+    same size.
     """
     pair = setup.exact_pair()
     with ProcessBatch(pair, 1, dtype="float32") as alone:

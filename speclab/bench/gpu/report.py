@@ -20,7 +20,7 @@ from .setup import Setup
 class Report:
     """The results so far, in ``folder`` as <machine>.json and .md.
 
-    ``stopped``: by check, why the rest of it was not run. ``under_way``: the running
+    ``stopped``: for each check that ended early, the reason. ``under_way``: the running
     check; "" at the end. ``clock``: returns seconds since an arbitrary moment.
     """
 
@@ -46,7 +46,7 @@ class Report:
         return self._clock() - self._started
 
     def begin(self, name: str) -> None:
-        """Records the check now under way; "": none is."""
+        """Records which check is now under way; "" if none is."""
         self.under_way = name
         self._write()
 

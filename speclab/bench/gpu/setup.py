@@ -44,8 +44,8 @@ class Setup:
     draft, target   places of the two models
     target_shape, draft_shape
                     the architectures whose speed is measured
-    prompts, tokens how much every method writes
-    passes          number of passes timed for one duration
+    prompts, tokens number of prompts, and of new tokens per prompt
+    passes          number of passes timed to measure one duration
     two_ranks       places of two ranks that compute one model together
     shape_pairs     pairs whose shapes are measured: their passes, and c
     latency_folder  where these pairs' latency files are written; None: nowhere
@@ -126,7 +126,7 @@ class Setup:
 
     @property
     def cpu_draft_threads(self) -> int:
-        """Threads for a draft on the CPU, which leave cores to launch passes.
+        """Threads for a draft on the CPU, leaving some cores free to launch passes.
 
         If the target is on the CPU, one thread: more would take the target's core.
         """

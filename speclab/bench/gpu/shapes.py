@@ -35,12 +35,12 @@ from .speed import (
 
 ROLES: tuple[Role, ...] = ("draft", "target")
 
-# Milliseconds of a pass, by the shape's name; nan if the device lacks memory.
+# How long a pass takes, in ms, by the shape's name; nan if the device lacks memory.
 PassTimes: TypeAlias = Mapping[str, float]
 
 
 class Shape(NamedTuple):
-    """A model's shape, given by a pair that has it and the model's role there."""
+    """A model's shape, given by a pair that contains the model, and its role there."""
 
     pair: Pair
     role: Role
@@ -62,11 +62,11 @@ class Shape(NamedTuple):
 
 
 def passes_of_shapes(setup: Setup) -> Generator[BenchRow]:
-    """Milliseconds of a pass over a new token in each shape, and c of each pair.
+    """How long a pass over one token takes in each shape, in ms, and c of each pair.
 
-    c is t_target / t_draft; the row's note has the c printed in the pair's paper. A
-    recorded target pass has 16 rows and a draft pass 8, so outputs are exact. Their
-    times become a latency file for each pair, for the virtual clock.
+    c is t_target / t_draft; the row's note states the c printed in the pair's paper. A
+    recorded target pass has 16 rows and a draft pass 8, so outputs are exact. For each
+    pair, the times are written to a latency file for the virtual clock.
     """
     milliseconds: dict[str, float] = {}
     for name in setup.shape_pairs:
@@ -84,7 +84,7 @@ def passes_of_shapes(setup: Setup) -> Generator[BenchRow]:
 
 
 def pass_of(setup: Setup, shape: Shape) -> BenchRow:
-    """The row of a shape; its value is nan if the device lacks memory for it."""
+    """A shape's row, whose value is nan if the device lacks memory for the shape."""
     name = f"a pass, {shape.name}, {setup.kind_of_pass}"
     small = load_pair(PAIR).draft.model_copy(update={"shape": None})
     alone = shape.pair.model_copy(
@@ -127,10 +127,10 @@ def cost_ratio(pair: Pair, kind: str, milliseconds: PassTimes) -> BenchRow:
 
 
 def write_latency(pair: Pair, milliseconds: PassTimes, folder: Path) -> None:
-    """Writes a pair's latency file, from recorded passes.
+    """Writes a pair's latency file from recorded passes.
 
     A pass takes the same time for any number of tokens up to its number of rows; one
-    more token needs a second pass.
+    more token requires a second pass.
     """
     facts = dict(machine_facts.environment())
     where = f"{facts['gpus']}, torch {facts['torch']}, {DTYPE}"

@@ -1,4 +1,4 @@
-"""Measures passes and methods on this machine, and the memory bandwidth's limit."""
+"""Measures passes and methods, and the limit set by this machine's memory bandwidth."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _wait_for(device: torch.device) -> None:
 
 
 def bytes_read_per_pass(network: torch.nn.Module) -> int:
-    """The bytes of all weights except embeddings, of which a pass reads few rows."""
+    """The bytes of all weights except embeddings; a pass reads few embedding rows."""
     read = 0
     for module in network.modules():
         if isinstance(module, torch.nn.Embedding):
@@ -81,7 +81,7 @@ def passes(setup: Setup) -> Generator[BenchRow]:
 
     The target is built in this process, on its device and in bfloat16. Only recorded
     passes have an aim: if a CPU launches a pass kernel by kernel, the pass waits for
-    the CPU however fast the memory is.
+    the CPU, however fast the memory is.
     """
     model = open_pair(setup.speed_pair()).build("target", DTYPE)
     device = model.network.device
@@ -97,7 +97,7 @@ def passes(setup: Setup) -> Generator[BenchRow]:
 def share_of_bandwidth(
     setup: Setup, model: Any, seconds: Sequence[float], bandwidth: float
 ) -> BenchRow:
-    """Plain decoding's speed as a share of what ``bandwidth``, in bytes/s, allows.
+    """Plain decoding's speed as a share of the limit set by ``bandwidth``, in bytes/s.
 
     seconds: the times of passes over one token each.
     """
@@ -117,7 +117,7 @@ def share_of_bandwidth(
 
 
 def seconds_of_passes(model: Any, passes: int) -> list[float]:
-    """Seconds per pass over one token, until its result is on the CPU."""
+    """The seconds that each pass over a token takes, until the CPU has its result."""
     text = [1] * TEXT_LENGTH
     greedy = Sampler()
     seconds = []
@@ -131,7 +131,7 @@ def seconds_of_passes(model: Any, passes: int) -> list[float]:
 
 # -- methods ---------------------------------------------------------------------------
 def races(setup: Setup) -> Generator[BenchRow]:
-    """Tokens per second of methods over plain decoding's, in worker processes.
+    """Each method's speed over plain decoding's, in worker processes.
 
     On a GPU both models' passes are recorded. Launched kernel by kernel, a small
     draft's pass takes about as long as a large target's, and the ratios would depend on
