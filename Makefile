@@ -18,16 +18,16 @@ export HF_HUB_DISABLE_TELEMETRY = 1
 
 help:            ## list the commands
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
-	@echo "\nreproduce measures for 20 minutes at most; with QUICK=1 for 5, with FULL=1 for 60,"
-	@echo "and with MINUTES=n for n. With PAPER=pearl it does one paper only."
+	@echo "\nreproduce measures for up to 20 minutes; with QUICK=1 for up to 5, with FULL=1 for up to"
+	@echo "60, and with MINUTES=n for up to n. With PAPER=pearl it reproduces only one paper."
 
-# uv takes seconds, and pip takes minutes. If uv is missing, or finds less than pip does, pip installs.
+# uv takes seconds, but pip takes minutes. pip installs only if uv is missing, or does not find a package.
 install = { test -x $(UV) && $(UV) pip install --quiet --compile-bytecode --python $(PY) $(1); } || \
   { echo "uv cannot install this here, so pip does, which takes minutes"; $(PIP) install $(1); }
 
 setup: $(READY)  ## install the pinned environment into .venv
 
-# pip installs torch: it keeps an existing torch, and may be configured with an index of small builds.
+# pip installs torch: pip keeps an existing torch, and may be configured with an index of small builds.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' || \
 	  { echo "speclib needs Python 3.11.5 or newer; $(PYTHON) is `$(PYTHON) --version`. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -39,7 +39,7 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 	@echo "Ready: make lab opens the lessons, make reproduce the tables, make help lists the rest."
 
-llamacpp: $(READY)  ## compile llama.cpp for drafts on CPUs (once, six minutes on two cores)
+llamacpp: $(READY)  ## compile llama.cpp for drafts on CPUs (only once; takes six minutes on two cores)
 	$(PIP) install -c requirements.lock -r requirements-llamacpp.lock
 
 cluster: $(READY)  ## install Ray, for devices on several machines
@@ -49,7 +49,7 @@ real: llamacpp  ## fetch SmolLM2, a real language model (93 MB), to decode with 
 	$(PY) -m speclib fetch smollm2
 
 LOCKED := timeline lab models notebooks site
-# CUDA's libraries are left to torch: each of its builds requires its own.
+# The locks omit CUDA's libraries: each build of torch requires its own.
 lock: $(READY)   ## update requirements.lock: keep pins, add what is missing, drop what is unused
 	$(UV) pip compile --quiet --universal --python-version 3.11.5 $(LOCKED:%=--extra %) --group dev --constraints requirements.lock \
 	  --no-header --no-annotate --output-file $(VENV)/all.lock pyproject.toml
@@ -64,10 +64,10 @@ publish: $(READY)  ## write the committed reports from the rows in data/runs
 
 test: test-code test-notebooks  ## run the tests and the lessons
 
-test-code: $(READY)  ## run all tests but the thorough ones and those in a browser
+test-code: $(READY)  ## run all tests except the thorough ones and those in a browser
 	$(PY) -m pytest -q -m "not thorough and not browser" -n auto --dist worksteal -p no:nbval
 
-test-notebooks: $(READY)  ## run the lessons: each cell must give the stored output
+test-notebooks: $(READY)  ## run the lessons: each cell must produce its stored output
 	$(PY) -m pytest -q -n auto --dist loadfile --timeout 600 --nbval-lax --nbval-current-env notebooks/learn
 
 test-browser: $(READY)  ## test a lesson and the reports in Chromium (a few minutes)
@@ -96,7 +96,7 @@ course:          ## write course.zip: the last commit, for students, without the
 pictures: $(READY)  ## write the lessons' pictures for board and slides to reports/local/pictures
 	@$(PY) -m speclab pictures
 
-site: $(READY)   ## write lessons, reports and manual to site, as web pages that need no Python
+site: $(READY)   ## build lessons, reports and manual in site/, as web pages that need no Python
 	@$(PY) -m speclab site $(if $(OUT),--out $(OUT))
 
 models: $(READY)  ## retrain the embedded models (two hours on two cores)
@@ -106,13 +106,13 @@ merge: $(READY)  ## add another machine's rows: make merge FROM=other.csv
 	@test -n "$(FROM)" || { echo "name the file: make merge FROM=other.csv"; exit 1; }
 	@$(PY) -m speclab merge "$(FROM)"
 
-bench: $(READY)  ## measure rates and ratios, compare them with their aims, and write reports/local/bench.csv
+bench: $(READY)  ## measure rates and ratios, compare them with our aims, and write reports/local/bench.csv
 	@$(PY) -m speclab.bench
 
-gpu-check: $(READY)  ## on a machine with GPUs: is every method exact there, and how fast
+gpu-check: $(READY)  ## on a machine with GPUs: check that every method is exact, and measure how fast
 	$(PY) -m speclab.bench.gpu $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(OUT),--out $(OUT))
 
-# mypy checks Ray's types, too. All four tools run, even if the first ones fail.
+# mypy checks Ray's types, so lint needs the cluster extra. All four tools run, even if one fails.
 lint: $(READY) cluster  ## check format, code style, import directions and types
 	@failed=0; \
 	$(VENV)/bin/ruff format --check . || { failed=1; echo "to fix it: $(VENV)/bin/ruff format ."; }; \

@@ -1,8 +1,8 @@
-"""What pyproject.toml cannot say: a wheel has the small files of data/.
+"""Copies the small files of data/ into a wheel, which pyproject.toml cannot do.
 
 A checkout has them in data/. A wheel gets copies in speclib/_data, which are made here
-while it is built, so that the repository has each file once. The embedded models stay
-behind, but for their checksums: `python -m speclib fetch` brings them.
+while it is built, so the repository contains each file only once. A wheel omits the
+embedded models, except for their checksums: `python -m speclib fetch` downloads them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 CHECKSUMS = ROOT / "data" / "models" / "SHA256SUMS"
-CITATION = ROOT / "CITATION.cff"  # it states the address of the repository
+CITATION = ROOT / "CITATION.cff"  # states the repository's address
 
 
 class BuildWithData(build_py):
-    """build_py, and the data. An editable install reads the checkout's own."""
+    """build_py plus the data, except in an editable install, which reads data/."""
 
     def run(self) -> None:
         super().run()
@@ -27,7 +27,7 @@ class BuildWithData(build_py):
             self.copy_data()
 
     def copy_data(self) -> None:
-        """Copies what a wheel has of data/ into the folder that becomes the wheel."""
+        """Copies the small files of data/ into the folder that becomes the wheel."""
         within = Path(self.build_lib) / "speclib" / "_data"
         for source, target in files_of_wheel():
             self.mkpath(str((within / target).parent))
@@ -35,7 +35,7 @@ class BuildWithData(build_py):
 
 
 def files_of_wheel() -> Iterator[tuple[Path, Path]]:
-    """Each file, and its path within speclib/_data."""
+    """Yields each file to copy, and its path within speclib/_data."""
     yield CITATION, Path(CITATION.name)
     data = ROOT / "data"
     for path in sorted(data.rglob("*")):

@@ -15,11 +15,11 @@ html_copy_source = False
 html_show_copyright = False
 html_css_files = ["site.css"]
 html_static_path = ["_static"]
-html_show_search_summary = False  # it would fetch pages, which none from a disk may
+html_show_search_summary = False  # a page opened from disk cannot fetch others
 
-nb_execution_mode = "off"  # lessons are shown with the outputs that are stored
+nb_execution_mode = "off"  # lessons are shown with their stored outputs
 myst_heading_anchors = 4
-# Docstrings are prose for readers of code, and not written for Sphinx.
+# Docstrings are written for readers of the code, not for Sphinx.
 suppress_warnings = [
     "docutils",
     "myst.header",
@@ -31,14 +31,14 @@ autodoc_member_order = "bysource"
 autodoc_mock_imports = ["gguf", "llama_cpp", "ray"]
 autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
-# "minutes  0 measures nothing", or a line with one that is indented below it.
+# Matches "minutes  0 measures nothing", or a line followed by an indented one.
 LISTED = re.compile(r"^(?!\d\.|[-*] ).*\S(  +\S|\n +\S)")
 
 
 def keep_lists(_app, _what, _name, _obj, _options, lines):
-    """Names with what they mean, side by side in a docstring, stay side by side."""
+    """Keeps names and their meanings side by side, as in the docstring."""
     if lines[:1] and lines[0].startswith("Alias for field number"):
-        lines.clear()  # of a NamedTuple's field, which has no words of its own
+        lines.clear()  # a NamedTuple's field without a docstring
     text = []
     for paragraph in "\n".join(lines).split("\n\n"):
         if LISTED.match(paragraph) and "===" not in paragraph:
