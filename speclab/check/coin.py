@@ -1,4 +1,4 @@
-"""Coins without a fixed value, to enumerate every outcome of a user's function.
+"""Coins without a fixed value enumerate every outcome of a user's function.
 
 The function calls ``u = coin()`` and then tests ``if u < p[token] / q[token]``. Here
 ``u`` is not a number but an interval of [0, 1). A comparison cuts it in two, and the
@@ -6,12 +6,12 @@ function continues with one of the parts. We call one such run a walk:
 
     u                [0 ───────────────────────────────── 1)
     u < 0.7 is true  [0 ─────────────────────── 0.7)
-    u < 0.2 is false          [0.2 ──────────── 0.7)        0.5 of all numbers
+    u < 0.2 is false          [0.2 ──────────── 0.7)        length 0.5
 
 We walk through all combinations, and for each result we add up the products of the
 interval lengths. The sums are the exact distribution of the function's results. A coin
-that is used twice is cut twice, so the effect of a reused coin is exact, too. Samples,
-however many, would only estimate it.
+that is used twice is cut twice, so the effect of a reused coin is exact, too. Sampling,
+however extensive, would only estimate the distribution.
 
 The test ``u <= 0`` can succeed: ``u`` = 0 has probability 0, but it is possible. We
 walk through this outcome, too, with probability 0.
@@ -46,9 +46,9 @@ class NotWalkable(BadCall):
 class Coin:
     """An unknown number in [0, 1), or a monotonic function of it.
 
-    It supports comparison, addition, subtraction and multiplication with a number, and
-    division by a number, also elementwise with an array. ``np.log`` works, too.
-    Anything else raises NotWalkable.
+    It can be compared with a number, and a number can be added to it, subtracted from
+    it or multiplied with it, or divide it; an array works elementwise. ``np.log``
+    works, too. Anything else raises NotWalkable.
 
     ``at`` is the function's inverse: it maps a value back to the number in [0, 1).
     ``rises``: whether the function increases.
@@ -181,7 +181,7 @@ USE_OF_A_COIN = (
     "necessary after addition, multiplication or np.log; or use `draw(row, coin())`."
 )
 
-# A pass with a few drafts needs fewer coins. Each coin multiplies the number of walks.
+# A pass with a few draft tokens needs fewer. Each coin multiplies the number of walks.
 MOST_COINS = 32
 
 OPERATORS: dict[np.ufunc, Callable[..., object]] = {
@@ -205,11 +205,11 @@ def _plain(value: object) -> object:
 
 
 def _exponential(value: float) -> float:
-    """e to the power of ``value``, which is capped so that the result fits a float."""
+    """e to the power of ``value``, capped so that the result fits in a float."""
     return exp(min(value, LARGEST_POWER))
 
 
-LARGEST_POWER = 700.0  # e to this power still fits a float
+LARGEST_POWER = 700.0  # e to this power still fits in a float
 
 
 def _number(value: object) -> float:
@@ -258,10 +258,10 @@ def draw(row: Row, u: Coin | float) -> int:
 
 
 class CoinWalk(Intervals):
-    """One walk: the function's coins, and the interval that remains of each."""
+    """One walk: the function's coins, and the remaining interval of each."""
 
     def coin(self) -> Coin:
-        """A new coin. Raises NotWalkable after ``MOST_COINS``."""
+        """A new coin. Raises NotWalkable if there are ``MOST_COINS`` already."""
         number = len(self.held)
         if number == MOST_COINS:
             raise NotWalkable(
@@ -315,7 +315,7 @@ def _is_point(interval: Interval) -> bool:
 def all_outcomes(
     run: Callable[[Callable[[], Coin]], Result],
 ) -> dict[Result, float]:
-    """The results of ``run(coin)`` with their probabilities, over all coins.
+    """The results of ``run(coin)`` with their probabilities, for all coins' values.
 
     ``coin()`` returns a new coin. Results must be hashable. Raises NotRepeatable if
     ``run`` behaves differently from call to call.

@@ -1,6 +1,6 @@
 """An open pair: its models' files, what the two models share, and how to build them.
 
-    Pair (describes)  ->  OpenPair, once  ->  a world  ->  a method
+    Pair (a description)  ->  OpenPair (opened once)  ->  a world  ->  a method
 
 A ``Pair`` is a description read from a file. An open pair has two checkpoints, a
 tokenizer, limits, a datastore, and models on the devices of this machine. Each of these
@@ -40,8 +40,8 @@ LOSSLESS = ("auto", "float32", "float64")
 class OpenPair:
     """A ``pair``, with access to its models' files.
 
-    Its members raise BadValue if the pair cannot work, for example with two different
-    vocabularies, or with a model that no method can run.
+    Its members raise BadValue if the pair cannot work, for example because its
+    vocabularies differ, or because no method can run one of its models.
     """
 
     def __init__(self, pair: Pair):
@@ -88,7 +88,7 @@ class OpenPair:
 
     @cached_property
     def vocab(self) -> int:
-        """The length of every distribution in the pair: the target's vocabulary.
+        """The length of each distribution in the pair: the target's vocabulary size.
 
         Every method can therefore write any token that the target can. A draft may have
         more tokens or fewer: see ``vocabulary``. Raises BadValue if the pair's mask
@@ -126,7 +126,8 @@ class OpenPair:
     def datastore(self) -> Datastore | None:
         """The texts that REST searches: the pair's, or else our held-out tasks.
 
-        None for toys: their own text is searched. Raises BadValue if texts are missing.
+        None for toys: the text written so far is searched. Raises BadValue if texts are
+        missing.
         """
         if self.is_toy:
             return None
@@ -137,10 +138,10 @@ class OpenPair:
     # -- where the models run, and in which library ------------------------------------
     @cached_property
     def place(self) -> Place:
-        """The pair's place: the first alternative that this machine can provide."""
+        """Where the pair runs: the first of its listed places that this machine has."""
         place = self.pair.place
         if not place.has_alternatives:
-            return place  # torch need not count the GPUs
+            return place  # so that torch does not have to count the GPUs
         return place.on_machine_with(gpus.count())
 
     def ranks(self, role: Role, index: int = 0) -> int:
@@ -167,7 +168,7 @@ class OpenPair:
         If another program occupies a core, a forward pass of a small model then takes
         more than ten times as long (see docs/decisions.md). A pair that sets threads
         per device gets at most that number; other pairs get torch's default. Call this
-        after loading the models, which import torch.
+        after loading the models, since loading them imports torch.
         """
         if "torch" not in sys.modules or self.is_toy:
             return
@@ -196,7 +197,7 @@ class OpenPair:
         ``dilated=False`` builds the model as trained, which is faster and has the same
         logits. ``packed=False`` keeps torch's own linear layers. These three apply to
         torch only: llama.cpp keeps its quantised weights and their shape, and a toy has
-        no weights. ``rank``: the Rank whose part to build; None builds the whole model
+        no weights. ``rank``: the Rank whose part is built; None builds the whole model
         in this process.
         """
         check_dtype(dtype)
@@ -231,7 +232,7 @@ class OpenPair:
         dilated: bool,
         ask: Callable[[SharedNetwork, Feed], Any],
     ) -> list[Model]:
-        """Builds models for ``seats`` requests that share their weights.
+        """Builds models that share their weights, one for each of ``seats`` requests.
 
         ``ask(network, feed)`` returns the logits of a forward pass of the shared
         network. Raises BadValue as ``check_seats`` does.
@@ -247,9 +248,9 @@ class OpenPair:
     def check_seats(self, dtype: str) -> None:
         """Raises BadValue for a pair that cannot serve several requests at once.
 
-        Each model must run in torch, on one place. In a reduced-precision dtype, a text
-        would depend on the other requests unless all the target's passes have the same
-        shape.
+        Each model must run in torch, in one place. In a reduced-precision dtype, all of
+        the target's passes must have the same shape; otherwise a text would depend on
+        the other requests.
         """
         check_dtype(dtype)
         if self.is_toy:
@@ -272,7 +273,7 @@ class OpenPair:
 
 
 def open_pair(pair: Pair | OpenPair) -> OpenPair:
-    """Opens ``pair``; returns an OpenPair unchanged."""
+    """Opens ``pair``; if it is already an OpenPair, returns it unchanged."""
     return pair if isinstance(pair, OpenPair) else OpenPair(pair)
 
 
