@@ -11,7 +11,7 @@ each stores only its own end, the *tail*::
 So a longer text costs no more to create, to compare with another text of the same
 request, or to send to a process that already has the beginning of the log.
 
-Knows no model, no method and no process.
+This module uses no model, method or process.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ AnyText: TypeAlias = Tokens | Text
 
 
 def as_text(tokens: Sequence[int]) -> AnyText:
-    """``tokens`` as they are if they are a Text, else as a tuple."""
+    """``tokens`` unchanged if it is a Text, else as a tuple."""
     return tokens if type(tokens) is Text else tuple(tokens)
 
 
@@ -190,7 +190,7 @@ class TextReceiver:
         if message.start != len(self._log):
             raise SpeclibError(
                 f"a message continues after {message.start} tokens, but "
-                f"{len(self._log)} have arrived: one was lost; begin a new request"
+                f"{len(self._log)} arrived: a message was lost; begin a new request"
             )
         self._log.extend(message.new)
         return Text(self._log, message.shared, message.tail)
