@@ -29,10 +29,10 @@ def pearl(
 ) -> None:
     """Drafts ``gamma`` tokens *while* the target scores what was drafted before.
 
-    ``window`` has the drafted tokens that still await the target. If it is empty, the
-    round is *pre-verify*: the target's row for the bare text tests the first token that
-    is being drafted meanwhile. Otherwise it is *post-verify*: the target is fed the
-    window, its rows test the window, and its last row tests the first token that is
+    ``window`` contains the drafted tokens that still await the target. If it is empty,
+    the round is *pre-verify*: the target's row for the bare text tests the first token
+    that is being drafted meanwhile. Otherwise it is *post-verify*: the target is fed
+    the window, its rows test the window, and its last row tests the first token that is
     being drafted meanwhile.
 
     A round takes max(gamma * t_draft, t_target) and commits at most gamma tokens. So

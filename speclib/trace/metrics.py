@@ -1,6 +1,7 @@
 """Statistics of a request, computed only from its trace.
 
-Every ratio of the project is defined here, once. Knows no method, model or clock.
+Every ratio that the project reports is defined here, once. This module uses no method,
+model or clock.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ AnyStats = TypeVar("AnyStats", bound="Stats")
 
 @dataclass(frozen=True)
 class Stats:
-    """Counts and seconds of one request, or their sums over several.
+    """Counts and times of one request, or their sums over several.
 
-    Ratios are properties. Seconds are on the trace's clock; seconds of different kinds
-    are never added.
+    Ratios are properties. Times are in seconds, on the trace's clock; times of
+    different kinds are never added.
     """
 
     requests: int = 0
@@ -94,7 +95,7 @@ class Stats:
 
     @property
     def device_seconds_per_token(self) -> float:
-        """Seconds per committed token in which devices were busy."""
+        """The time that devices were busy per committed token, in seconds."""
         return ratio(self.draft_seconds + self.target_seconds, self.tokens)
 
 
