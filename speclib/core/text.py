@@ -189,8 +189,8 @@ class TextReceiver:
             self._log = []
         if message.start != len(self._log):
             raise SpeclibError(
-                f"a message continues after {message.start} tokens, but {len(self._log)} "
-                "have arrived: a message was lost; begin a new request"
+                f"a message begins after {message.start} tokens, but {len(self._log)} "
+                "have arrived: another message was lost; begin a new request"
             )
         self._log.extend(message.new)
         return Text(self._log, message.shared, message.tail)
