@@ -109,7 +109,7 @@ Count: TypeAlias = Annotated[int, Whole(least=1)]
 Seed: TypeAlias = Annotated[int, Whole(least=0)]
 Share: TypeAlias = Annotated[float, Number(least=0, most=1)]
 Seconds: TypeAlias = Annotated[float, Number(above=0)]
-# How long to wait for another process, in seconds; the least is the time of a message.
+# How long to wait for another process, in seconds; at least the time of a message.
 Patience: TypeAlias = Annotated[float, Number(least=0.001)]
 # c = t_target / t_draft; the range is far wider than any two real models need.
 Ratio: TypeAlias = Annotated[float, Number(least=0.0001, most=1_000_000)]

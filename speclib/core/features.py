@@ -46,10 +46,10 @@ class Features(NamedTuple):
         return Features(self.start, self.values[[p - self.start for p in positions]])
 
     def before(self, kept: int, length: int) -> np.ndarray:
-        """The features [positions, width] that a drafter reads at certain positions.
+        """The features [positions, width] that a drafter reads.
 
-        The positions are ``kept`` to ``length`` - 1. At position 0 it reads zeros.
-        Raises SpeclibError if a feature is missing.
+        It reads one at each position from ``kept`` to ``length`` - 1, and zeros at
+        position 0. Raises SpeclibError if a feature is missing.
         """
         first = max(kept, 1)
         if first <= self.start or length - 1 > self.end:

@@ -1,6 +1,6 @@
 """Which tokens a KV cache holds, and how much of it a new text can reuse.
 
-All worlds use this class, with real and with simulated models, so they all charge the
+All worlds use ``Prefix``, with real and with simulated models, so they all charge the
 same prefill and the same catch-up tokens. This module uses no model.
 """
 
@@ -16,8 +16,8 @@ class Prefix:
 
     ``fed``: the tokens cached now. ``count``: how many tokens have been fed in all.
 
-    For texts that share a log (see ``core.text``) it remembers how far the log and the
-    cache are known to agree, and compares only the rest. So the time for a comparison
+    For texts that share a log (see ``core.text``), it remembers how far the log and the
+    cache are known to agree, and compares only the rest. So the time of a comparison
     depends on the number of new tokens, not on the text's length. Code that changes
     ``fed`` directly, except by appending, must call ``doubt``.
     """

@@ -37,8 +37,8 @@ Row: TypeAlias = npt.NDArray[np.floating[Any]]  # one distribution, shape [V]
 Rows: TypeAlias = npt.NDArray[np.floating[Any]]  # distributions, shape [n, V]
 
 ENTRIES_AT_ONCE = 1 << 16  # logits that are shaped together
-# Tried one after the other: shares of the largest mass, to find the nucleus, and
-# distances from the best score, to find the top_k-th.
+# Tried one by one: shares of the largest mass, to find the nucleus, and distances from
+# the best score, to find the top_k-th.
 THRESHOLDS = (*(2.0**-power for power in range(2, 26, 2)), 0.0)
 DISTANCES = (2, 4, 8, 16, 32)
 
@@ -248,7 +248,8 @@ def _invert_by_blocks(dist: Row, u: float) -> int | None:
     the sum, in any order of addition. So an edge between two tokens here and in
     ``invert`` differs by at most twice that. ``u`` times the whole sum differs by the
     same plus a little rounding. If ``u`` is farther than 8 * V * 2**-53 from both edges
-    of a token, both agree. It nearly always is: with V = 152,000 this margin is 1e-10.
+    of a token, both functions return it. It nearly always is: with V = 152,000 this
+    margin is 1e-10.
     """
     starts = np.arange(0, len(dist), BLOCK)
     until_block = np.cumsum(np.add.reduceat(dist, starts, dtype=np.float64))
@@ -298,7 +299,7 @@ def certain(tokens: Sequence[int] | npt.NDArray[np.integer[Any]], vocab: int) ->
 
 
 def residual(p: Row, q: Row) -> Row:
-    """norm(max(0, p - q)) [V], or p itself if that sum underflows.
+    """norm(max(0, p - q)) [V], or p itself if the sum underflows.
 
     Source: Leviathan et al. 2023; PEARL section 2.
     """

@@ -4,7 +4,7 @@ Every operation carries its whole text: the committed tokens, then the drafted o
 committed tokens only grow, so all these texts share one list of them, the *log*, and
 each stores only its own end, the *tail*::
 
-    log     t0 t1 t2 t3 t4 t5 t6 ...      grows by commits, and is never changed
+    log     t0 t1 t2 t3 t4 t5 t6 ...      grows by commits; its tokens never change
             |-- shared --|
     tail                  d1 d2           this text: t0 t1 t2 t3 d1 d2
 

@@ -249,7 +249,7 @@ def drafting_attempt(test: str, round_number: int) -> int:
 def verify_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
     """The ratio test down a tree, by removal and renormalisation.
 
-    At each position the candidates are tried in order. x is accepted with probability
+    At each position the candidates x are tried in order: x is accepted with probability
     min(1, p(x)/q(x)), strictly. After each rejection, p becomes norm(max(0, p - q)). If
     none is accepted, the token is drawn from the current p.
 

@@ -94,9 +94,9 @@ class Curve:
         return y0 + (y1 - y0) * (fed - x0) / (x1 - x0)
 
     def lengthened(self, share: float) -> Curve:
-        """The same curve, but with a longer pass for each token after the first.
+        """The same curve, but each token after the first makes a pass longer.
 
-        Each of these tokens adds ``share`` times the time of a 1-token pass.
+        Each adds ``share`` times the time of a 1-token pass.
         """
         seconds_of = {**dict(self.forward), MANY: self(MANY)}
         points = []
@@ -190,10 +190,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class Message:
-    """How long a message between the controller and a device takes, one way.
-
-    In seconds.
-    """
+    """How long a message to or from a draft or target device takes, in seconds."""
 
     draft: float = 0.0
     target: float = 0.0
@@ -373,9 +370,9 @@ class Latency:
 FORMAT = (
     "[draft] and [target] need forward = [[tokens, seconds], ...], tokens rising, "
     "seconds above 0, and may have prefill, per_token, per_kept and once; [fuzzy] "
-    "needs forward, layers and an lp_size that joins some; [shared] needs stages, 2 or "
-    "more, and move = [[tokens, seconds], ...]; [message] needs draft and target, both "
-    "in seconds"
+    "needs forward, layers and an lp_size that joins some layers; [shared] needs "
+    "stages, 2 or more, and move = [[tokens, seconds], ...]; [message] needs draft and "
+    "target, both in seconds"
 )
 
 

@@ -244,7 +244,7 @@ class Pair(BaseModel):
         if self.target.is_toy and self.target.vocab != self.draft.vocab:
             raise ValueError(
                 f"the target's vocab is {self.target.vocab} and the draft's "
-                f"{self.draft.vocab}: give both toys the same"
+                f"{self.draft.vocab}: give both toys the same vocab"
             )
         if self.datastore is not None and self.target.is_toy:
             raise ValueError(

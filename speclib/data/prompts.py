@@ -78,7 +78,7 @@ class Prompt:
 def tasks() -> tuple[str, ...]:
     """The names of all tasks that we have prompts for.
 
-    ``mt_bench`` has the prompts of its eight categories.
+    ``mt_bench`` contains the prompts of its eight categories.
     """
     mgsm = [f"mgsm_{language}" for language in LANGUAGES]
     return ("humaneval", "gsm8k", *mgsm, "mt_bench", *MT_BENCH, *SPEC_BENCH)

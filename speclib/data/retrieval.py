@@ -50,9 +50,9 @@ class Datastore:
     ) -> list[tuple[int, ...]]:
         """What follows the end of ``text`` wherever that end occurs in the documents.
 
-        The longest suffix of the text, up to ``longest`` tokens, that some document
-        continues is looked up. Each occurrence yields up to ``length`` tokens. If there
-        are more than ``MOST`` occurrences, evenly spaced ones are used.
+        It looks up the text's longest suffix, up to ``longest`` tokens, that some
+        document continues. Each occurrence yields up to ``length`` tokens. If there are
+        more than ``MOST`` occurrences, evenly spaced ones are used.
         """
         occurrences, size = range(0), 0
         while size < min(longest, len(text)):

@@ -22,7 +22,7 @@ from speclib.methods import about, find, parameters
 from speclib.worlds.world import World
 
 AUTO: Literal["auto"] = "auto"
-AutoCount: TypeAlias = int | str  # a number, "auto", or for a gamma also "c-2"
+AutoCount: TypeAlias = int | str  # a number or "auto"; a gamma may also be "c-2"
 
 COUNTS = {
     "gamma": "a draft length",
@@ -108,7 +108,7 @@ class RequestedSettings:
         return round_up(min(available, c / least))
 
     def resolve(self, world: World) -> dict[str, Any]:
-        """The settings for a method's run in an open ``world``, each count a number.
+        """The settings for a method's run in an open ``world``, "auto" resolved.
 
         gamma = round(c), the optimum of PEARL's Theorem 1, unless the method's ABOUT
         states another default; lookahead = ceil(c / servers) and servers =
@@ -179,9 +179,8 @@ def requested_settings(
 ) -> RequestedSettings:
     """Checks a user's settings for ``method``.
 
-    ``settings``: all settings except ``gamma``.
-
-    ``caller``: the function that the user called; see ``methods.find``.
+    ``settings``: all settings except ``gamma``. ``caller``: the function that the user
+    called; see ``methods.find``.
 
     Raises SpeclibError for an unknown method or setting, and for a wrong count.
     """

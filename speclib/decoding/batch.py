@@ -53,7 +53,7 @@ class BatchResult:
 
     @property
     def speed(self) -> float:
-        """Tokens per second of one request: all tokens over the sum of all times."""
+        """Tokens per second of one request: all tokens over the sum of their times."""
         return self.tokens / sum(result.stats.seconds for result in self.results)
 
 
@@ -130,7 +130,7 @@ def decode_batch(
 
     Raises SpeclibError, naming the wrong value, if there are no prompts, if the
     method's devices do not wait for each other (DSI), if a model does not run in torch,
-    and if the requests do not fit into memory.
+    or if the requests do not fit into memory.
     """
     requested = requested_settings(method, gamma, settings, decode_batch)
     refuse_servers(requested)

@@ -209,7 +209,7 @@ class Replayed(Virtual):
         super()._step()
 
     def _take_event(self, future: Future[Any]) -> Event:
-        """The trace's event for this operation; raises BadValue if it is another."""
+        """The trace's event for this operation; raises BadValue if they differ."""
         event = self.not_asked_for.pop(future.id, None)
         if event is not None and _is_of(event, future):
             return event

@@ -123,7 +123,7 @@ def simulate(
 
     Raises SpeclibError for an unknown method, setting, latency file or device in
     ``lost``, for a value of the wrong kind, and for a setting of the draft if the
-    method has no draft. Plain decoding, the baseline of all others, ignores such a
+    method has no draft. Plain decoding, the baseline for all others, ignores such a
     setting.
     """
     what_if = _what_if(
@@ -270,7 +270,7 @@ def _what_if(
 def lacks_a_draft(method: str) -> bool:
     """Whether the draft's settings are refused for ``method``: it has no draft.
 
-    Plain decoding accepts and ignores them, as the baseline of all other methods.
+    Plain decoding, the baseline for all other methods, accepts and ignores them.
     """
     return method != "autoregressive" and not about(method).uses_draft
 

@@ -67,7 +67,7 @@ def text_width(text: str, size: float = FONT_SIZE) -> float:
 
 @lru_cache(maxsize=1 << 10)
 def letter_width(letter: str) -> float:
-    """The most width that a letter takes, as a share of the font size."""
+    """The greatest width of a letter in any font, as a share of the font size."""
     if letter in WIDER_ELSEWHERE:
         return WIDER_ELSEWHERE[letter]
     if letter in advance_widths():

@@ -6,7 +6,7 @@ at once.
     target-2         d1 d2 ──┼──────┐               as soon as two drafts exist
     target-3               d3 d4 ───┼──────┐
                              │      │      │
-                             rows arrive in any order, are applied in text order
+                             rows arrive in any order, but are used in text order
 
 With one drafter, ceil(t_target / (lookahead * t_draft)) targets keep up with it.
 """

@@ -35,9 +35,9 @@ def duodecoding(
     measured c = t_target / t_draft.
 
     ``k``: a fixed number of sequences; None: as many as the draft's own probabilities
-    suggest, at most ``most``. ``first``: the first round's budget, small because no
-    token is committed before that round ends (TTFT). ``most`` and ``first`` are the
-    published code's.
+    suggest, but at most ``most``. ``first``: the first round's budget, small because no
+    token is committed before that round ends (TTFT). ``most`` and ``first`` are from
+    the published code.
 
     Drafts are greedy at every temperature, and pass if the target itself draws the same
     token at that position. So the output is plain decoding's own, token for token.

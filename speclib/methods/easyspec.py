@@ -35,7 +35,7 @@ def easyspec(
 
     ``calibrate=False``: the first pass is fuzzy, too, and fuzzy cache entries are kept.
 
-    The loop is exactly tree SD's. The new part is inside the draft's forward pass
+    The loop is exactly that of tree SD. The new part is inside the draft's forward pass
     (``parallel/layer_parallel.py``). A pair's ``spread = "layers"`` gives the draft
     several devices. Any Llama or Qwen draft also works on one device, without a
     speed-up. With ``lp`` 1 every pass is exact, and this is ``tree``.

@@ -50,7 +50,7 @@ def ouroboros(
     *Lengthening.* The pool's latest ``phrases`` that once followed the last drafted
     token are added after it, as a tree. A token x of a phrase is accepted with
     probability p(x); siblings that fail are removed from p. Drafted tokens are tested
-    by the ratio test.
+    with the ratio test.
 
     *Phrases from the verification.* Starting after each rejected or untested draft, the
     target's answers form a phrase, up to and including the first answer that differs
@@ -127,8 +127,8 @@ def draft_by_phrases(
 ) -> tuple[Drafted, ...]:
     """Drafts ``gamma`` tokens after the world's text with lookahead decoding.
 
-    They are the same tokens that the draft would write one per pass, as it does without
-    a ``window``. The window's n-grams are added to the ``pool``.
+    They are the same tokens that the draft would write one per pass; without a
+    ``window`` it does so. The window's n-grams are added to the ``pool``.
     """
     if window is None:
         return world.wait(world.draft.propose(world.text, gamma))

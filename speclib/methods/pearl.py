@@ -39,7 +39,7 @@ def pearl(
     the speed-up over plain decoding is at most c = t_target / t_draft, and the paper's
     gamma is round(c).
 
-    ``without``: "pre-verify" or "post-verify" runs that ablation of the paper.
+    ``without``: "pre-verify" or "post-verify" runs the paper's ablation without it.
     ``test``: "ratio", "block" or "exact", as in ``speculative``.
 
     Source: Liu et al. 2025, sections 3.2-3.4, Algorithms 1 and 2, Table 9.

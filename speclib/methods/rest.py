@@ -27,7 +27,7 @@ def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> 
     text itself is searched.
 
     The speed depends on the texts that are searched. A pair can name its own texts as
-    ``datastore``. By default they are tasks from our generators, which flatter REST
+    ``datastore``. The default texts are tasks from our generators, which flatter REST
     with the embedded models: see ``data.retrieval.held_out_text``.
 
     Source: He et al. 2024, "REST: Retrieval-Based Speculative Decoding", section 3; the

@@ -69,7 +69,7 @@ class DraftPhrase(Drafting):
                    └── d
 
     So it drafts the same tokens as ``Propose`` with the same coins, and each token has
-    the q that it was drawn from. Candidates only save passes.
+    the q that it was drawn from. Candidates merely save passes.
 
     ``likeliest_count``: for how many of the last nodes to return the likeliest next
     token. These nodes are fed for no other purpose.

@@ -121,7 +121,7 @@ class DraftTree(DraftingByLevel):
             return self._draft(model, run)
 
     def _passes_of(self, model: Model) -> AbstractContextManager[None]:
-        """A context in which the model's passes are fuzzy, if ``lp`` asks for it."""
+        """A context in which the model's passes are fuzzy if ``lp`` is above 1."""
         if self.lp is None:
             return nullcontext()
         return model.drafting(self.lp, self.calibrate)

@@ -134,7 +134,7 @@ class Fork(DraftingByLevel):
         return not self.most_drafts
 
     def within(self, tokens_left: int) -> Fork:
-        """The same, but shorter: each branch's guess needs a position, too."""
+        """The same operation, shortened; each branch's guess needs a position, too."""
         return super().within(max(0, tokens_left - 1))
 
     def run(self, model: Model, run: DecodingRun) -> Output:

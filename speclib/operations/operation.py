@@ -150,7 +150,7 @@ class Operation(ABC):
         return False
 
     def within(self, tokens_left: int) -> Self:
-        """The same, shortened to a context of ``tokens_left`` tokens after the text."""
+        """The same operation, shortened to ``tokens_left`` tokens after the text."""
         return self
 
     def concerns(self, text: AnyText) -> bool:
@@ -202,7 +202,7 @@ class Operation(ABC):
 
 
 def perform(operation: Operation, model: Model, run: DecodingRun) -> Performed:
-    """Runs ``operation`` on ``model``, whose cache a new run empties first."""
+    """Runs ``operation`` on ``model``, after emptying its cache if the run is new."""
     if model.run_number != run.number:
         model.run_number = run.number
         model.reset()

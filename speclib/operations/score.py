@@ -20,7 +20,7 @@ from .payload import OwnEvent, Payload
 # -- what a trace shows ----------------------------------------------------------------
 @dataclass(frozen=True)
 class Scored(Payload):
-    """The event's tokens are the fed ones; the last ``tested`` of them are tested."""
+    """The event's tokens are those that were fed; the last ``tested`` are tested."""
 
     tested: int = 0
 

@@ -105,7 +105,7 @@ def ratio(part: float, whole: float) -> float:
 
 
 def total(many: Iterable[AnyStats]) -> AnyStats:
-    """The sum over one or more requests; its ratios are micro averages."""
+    """The sum over one or more requests; its ratios are micro-averages."""
     requests = list(many)
     rows = [vars(stats).values() for stats in requests]
     return type(requests[0])(*map(sum, zip(*rows, strict=True)))
@@ -141,7 +141,7 @@ def stats(trace: Trace) -> Stats:
 
 
 def _caught_up(scorings: list[Event]) -> int:
-    """Tokens that another target read first, and that a target had to catch up on.
+    """How many tokens targets had to catch up on, as another target read them first.
 
     A pass feeds its candidates and one more token; any further tokens are catching up.
     The pass that starts a text is prefill, and a single target never catches up.

@@ -16,7 +16,7 @@ TICK_DISTANCE = 64  # pixels: the least distance between two labels on the axis
 
 
 class Tick(NamedTuple):
-    """A labelled point of the axis."""
+    """A labelled point on the axis."""
 
     x: float
     label: str

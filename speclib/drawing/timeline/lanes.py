@@ -67,7 +67,7 @@ class Box(NamedTuple):
 def boxes_of(run: TimelineRun, device: str, axis: TimeAxis) -> list[Box]:
     """A device's operations and the waiting between them.
 
-    They end when the run ended, or when the device was lost.
+    They end with the run, or when the device is lost.
     """
     end = run.lost.get(device, run.seconds)
     useless = run.passes_without_use(device)

@@ -73,7 +73,7 @@ LEGEND_ROW_HEIGHT = 24
 
 TITLE_SIZE = 17  # font size of a run's name and headline
 TITLE: Attributes = {"font_size": TITLE_SIZE, "font_weight": "600", "fill": svg.INK}
-TAIL_LETTERS = 70  # how much of the text so far a commit's tooltip repeats
+TAIL_LETTERS = 70  # how many letters of the text so far a commit's tooltip repeats
 NEVER_LABELLED = ("idle", "lost")
 HATCHED = ("idle", "discarded", "rejected")  # kinds of boxes that have a pattern
 
