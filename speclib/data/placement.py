@@ -20,8 +20,7 @@ def _check_places(places: tuple[str, ...]) -> tuple[str, ...]:
     for place in alternatives:
         if not re.fullmatch(r"cpu|core:\d+|cuda:\d+", place):
             raise ValueError(
-                "give core:N, cpu or cuda:N for each place, or alternatives such as "
-                "cuda:0|core:1"
+                "give core:N, cpu or cuda:N, or alternatives, such as cuda:0|core:1"
             )
     return places
 
