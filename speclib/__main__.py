@@ -1,6 +1,7 @@
 """`python -m speclib`, or `speclib`: fetch models, and race methods.
 
-All other commands are in the workbench, speclab. Imports nothing heavy at the top.
+All other commands are in the workbench, speclab. Heavy modules are imported on first
+use.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _parser() -> ArgumentParser:
     race.add_argument(
         "--pair", help="a name in speclib.pairs(); default: a real pair, if fetched"
     )
-    race.add_argument("--method", action="append", help="repeat to race several")
+    race.add_argument("--method", action="append", help="repeat it to race several")
     race.add_argument(
         "--tokens", type=int, default=64, help="number of tokens to write; default: 64"
     )

@@ -10,7 +10,7 @@ first use, so that ``import speclib`` stays light.
     simulate("pearl", tokens="64")
     # BadValue: tokens is '64': give a whole number of 1 or more
 
-Values are only tested, never changed. Knows nothing about what they are for.
+Values are tested but never changed. This module does not know what they are for.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ LARGEST = float_info.max  # the largest finite number
 class Number:
     """A range of numbers: from ``least``, or above ``above``, up to ``most``.
 
-    It accepts Python's and numpy's numbers, but no bool. NaN is in no range.
+    It accepts Python's and numpy's numbers, but not bools. NaN is in no range.
     """
 
     least: float = -LARGEST
@@ -109,7 +109,7 @@ Count: TypeAlias = Annotated[int, Whole(least=1)]
 Seed: TypeAlias = Annotated[int, Whole(least=0)]
 Share: TypeAlias = Annotated[float, Number(least=0, most=1)]
 Seconds: TypeAlias = Annotated[float, Number(above=0)]
-# How long to wait for another process; a message takes at least this long.
+# How long to wait for another process, in seconds; at least the time of a message.
 Patience: TypeAlias = Annotated[float, Number(least=0.001)]
 # c = t_target / t_draft; the range is far wider than any two real models need.
 Ratio: TypeAlias = Annotated[float, Number(least=0.0001, most=1_000_000)]
@@ -135,7 +135,7 @@ def checked(function: Callable[Arguments, Returned]) -> Callable[Arguments, Retu
 def _test(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Raises the error for a wrong call of ``function``."""
+    """Raises an error if ``function`` must not be called with these arguments."""
     from pydantic import ValidationError
 
     called = f"{function.__qualname__.removesuffix('.__init__')}()"
@@ -166,7 +166,7 @@ def _test(
 
 @cache
 def _validator(function: Callable[..., Any]) -> Callable[..., None]:
-    """A function with the same arguments that only validates them, strictly."""
+    """A function that takes the same arguments and only validates them, strictly."""
     from pydantic import ConfigDict, validate_call
 
     @wraps(function)
@@ -182,7 +182,7 @@ def _validator(function: Callable[..., Any]) -> Callable[..., None]:
 def _problem(name: str, details: list[ErrorDetails]) -> str:
     """Says what is wrong with one argument: its value, and what to give instead.
 
-    There are several ``details`` if the argument may have one of several types.
+    There are several ``details`` if the argument may be of several types.
     """
     first = details[0]
     inside = ""

@@ -154,7 +154,7 @@ def naming_extras(what: str) -> Iterator[None]:
         raise explanation from error
 
 
-LONGEST_LIST = 400  # characters; of a longer list only the nearest names are shown
+LONGEST_LIST = 400  # characters; if a list is longer, only the nearest names are shown
 NEAREST = 3
 
 
@@ -172,7 +172,7 @@ def unknown_name(
 
         unknown method 'perl'; known: autoregressive, pearl. Did you mean 'pearl'?
 
-    If the list is too long, the message has only the nearest names.
+    If the list is too long, the message contains only the nearest names.
     """
     known = list(known)
     all_names = ", ".join(known) or "none"
@@ -199,7 +199,7 @@ def nearest_name(name: object, known: Iterable[str]) -> str | None:
 def nearest_names(
     name: object, known: Iterable[str], count: int = NEAREST, least_alike: float = 0.0
 ) -> list[str]:
-    """The ``count`` known names most like ``name``, the nearest first, ignoring case.
+    """The ``count`` known names most like ``name``, nearest first, ignoring case.
 
     ``least_alike``: the least similarity, from 0 to 1, that a name must have.
     """

@@ -72,7 +72,7 @@ def _row_of(name: str, rows: Sequence[list[str]]) -> list[str] | None:
 
 
 def _bytes(mebibytes: str) -> int:
-    """The driver's MiB in bytes; 0 if it is no number, as for shared memory."""
+    """The driver's MiB in bytes; 0 if not a number, for example for shared memory."""
     return int(mebibytes) * MIB if mebibytes.isdecimal() else 0
 
 

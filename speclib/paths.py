@@ -1,4 +1,4 @@
-"""Where the project's files are. Knows only folders, no formats.
+"""Where the project's files are. This module knows folders, not formats.
 
     PACKAGE the code. A checkout has the data next to it, in ``data/`` and
             ``notebooks/``. A wheel has the small data files inside it, in ``_data``;
@@ -14,8 +14,8 @@
             they are fetched into HOME
     FETCHED all other fetched models, each in its own folder
 
-If SPECLIB_HOME has a folder ``data``, it is another copy of the project, and everything
-is read from there too.
+If SPECLIB_HOME contains a folder ``data``, it is another copy of the project, and
+everything is read from there, too.
 """
 
 from __future__ import annotations

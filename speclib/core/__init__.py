@@ -1,6 +1,6 @@
 """Tokens and chance: what every method, world and model is built on.
 
-Knows neither time nor devices.
+Nothing here knows about time or devices.
 """
 
 # The door: what other rooms may import. All else is this room's own.

@@ -1,8 +1,8 @@
 """Trees of candidates: several possible continuations of one text, scored together.
 
-A tree follows a text. Its nodes are tokens in a fixed order; ``parents`` has the number
-of each node's parent, or -1 if that is the text itself. A parent always comes before
-its children:
+A tree follows a text. Its nodes are tokens in a fixed order. ``parents`` contains the
+number of each node's parent, or -1 if the parent is the text itself. A parent always
+comes before its children:
 
     text ── a(0) ── b(1) ── c(2)        tokens   a   b   c   d   e
              │       └───── d(3)        parents -1   0   1   1   0
@@ -10,7 +10,7 @@ its children:
 
 The paths of this tree are the text, text+a, text+a+b, text+a+b+c, text+a+b+d, text+a+e.
 
-Knows no model and no method.
+This module uses no model and no method.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class CandidateTree(NamedTuple):
         return ids(self.drafted)
 
     def children(self, node: int) -> list[int]:
-        """The nodes that follow ``node`` (-1: the text), in their order."""
+        """The children of ``node`` (-1: of the text), in the order of the nodes."""
         return [child for child, parent in enumerate(self.parents) if parent == node]
 
     def nodes_of(self, path: Sequence[int]) -> list[int]:
-        """The nodes of a ``path`` of tokens, from the text down."""
+        """The node of each token of ``path``, which starts right after the text."""
         nodes: list[int] = []
         node = -1
         for token in path:
@@ -85,7 +85,7 @@ def paths(text: Sequence[int], parents: Sequence[int]) -> tuple[AnyText, ...]:
 
 
 def stem(parents: Sequence[int]) -> int:
-    """The length of the line at the tree's beginning; a KV cache keeps only that."""
+    """How many nodes come before the first branch; a KV cache keeps only those."""
     for node, parent in enumerate(parents):
         if parent != node - 1:
             return node
@@ -93,7 +93,7 @@ def stem(parents: Sequence[int]) -> int:
 
 
 def merged(paths: Iterable[Tokens]) -> tuple[Tokens, tuple[int, ...]]:
-    """The tree of ``paths``, merged where they begin alike, as (tokens, parents)."""
+    """The tree of ``paths``, with shared beginnings merged, as (tokens, parents)."""
     node_of_path: dict[Tokens, int] = {(): -1}
     for path in paths:
         for end in range(1, len(path) + 1):

@@ -4,7 +4,7 @@ For greedy decoding a GPU returns only tokens. Writing a row with one 1 and 150,
 zeros, and finding the 1 again, takes longer than copying the token from the GPU. So
 these rows store only their tokens, and become arrays when a calculation needs one.
 
-They behave like the numpy arrays that they represent. This module knows no device.
+They behave like the numpy arrays that they represent. This module uses no device.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class CertainRows(NDArrayOperatorsMixin):
 
 
 def stacked(rows: Sequence[Any], vocab: int) -> Any:
-    """Stacks distributions [vocab] to rows [n, vocab]; CertainRows if all are."""
+    """Stacks distributions [vocab] as rows [n, vocab]; CertainRows if they all are."""
     if not rows:
         return np.empty((0, vocab))
     if all(isinstance(row, CertainRows) for row in rows):

@@ -8,7 +8,7 @@ drafter reads each feature together with the next token::
     token                 t0     t1     t2     t3
     feature before it     zeros  f0     f1     f2      what a drafter reads at each
 
-Knows no model.
+This module uses no model.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Features(NamedTuple):
         return Features(self.start, self.values[[p - self.start for p in positions]])
 
     def before(self, kept: int, length: int) -> np.ndarray:
-        """The features [positions, width] that a drafter reads at ``kept`` and later.
+        """The features [positions, width] that a drafter reads.
 
-        The last position is ``length`` - 1. Position 0 has zeros. Raises SpeclibError
-        if a feature is missing.
+        It reads one at each position from ``kept`` to ``length`` - 1, and zeros at
+        position 0. Raises SpeclibError if a feature is missing.
         """
         first = max(kept, 1)
         if first <= self.start or length - 1 > self.end:

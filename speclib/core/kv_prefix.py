@@ -1,7 +1,7 @@
 """Which tokens a KV cache holds, and how much of it a new text can reuse.
 
-All worlds use this class, with real and with simulated models, so they all charge the
-same prefill and the same catch-up tokens. Knows no model.
+All worlds use ``Prefix``, with real and with simulated models, so they all charge the
+same prefill and the same catch-up tokens. This module uses no model.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ class Prefix:
 
     ``fed``: the tokens cached now. ``count``: how many tokens have been fed in all.
 
-    For texts that share a log (see ``core.text``) it remembers how far the log and the
-    cache are known to agree, and compares only the rest. So the time for a comparison
+    For texts that share a log (see ``core.text``), it remembers how far the log and the
+    cache are known to agree, and compares only the rest. So the time of a comparison
     depends on the number of new tokens, not on the text's length. Code that changes
     ``fed`` directly, except by appending, must call ``doubt``.
     """
@@ -70,7 +70,7 @@ class Prefix:
         self._agreed = min(self._agreed, length)
 
     def _replace(self, text: Sequence[int], kept: int, length: int) -> None:
-        """Keeps ``kept`` tokens, and continues with ``text``'s up to ``length``."""
+        """Keeps ``kept`` tokens, and adds ``text``'s tokens up to ``length``."""
         self.doubt(kept)
         self.fed[kept:] = text[kept:length]
         self._note(text, length)
@@ -92,7 +92,7 @@ class Prefix:
 
 
 def first_difference(cached: Sequence[int], wanted: Sequence[int]) -> int:
-    """The first index at which two lists of equal length differ; the length if none.
+    """The first index where two lists of equal length differ; if none, their length.
 
     Uses bisection, since comparing slices is fast.
     """

@@ -5,7 +5,7 @@ every pass that computes it, whether the pass covers one token or a window, and 
 or not its drafts are accepted. No counts are kept between passes, so nothing has to be
 undone.
 
-Knows no model and no method.
+This module uses no model and no method.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Penalties:
     presence         is subtracted for tokens in the new text; 0: off
     frequency        is subtracted for each occurrence in the new text; 0: off
     prompt_length    where the new text begins
-    shortest         the tokens ``ends`` are banned after a text of fewer tokens
+    shortest         while a text has fewer tokens than this, ``ends`` are banned
     suppressed       tokens that are never written
 
     Source: repetition: Keskar et al. 2019, "CTRL", section 4.1, as in transformers;

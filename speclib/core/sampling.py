@@ -1,11 +1,11 @@
 """Samplers, coins and drafted tokens: everything that chance decides.
 
 Symbols, defined once for all methods:
-  p        the target's distribution of the next token, shape [V]
+  p        the target's distribution over the next token, shape [V]
   q        the draft's distribution that a drafted token was drawn from, shape [V]
   gamma    draft length: tokens proposed per drafting operation
   alpha    acceptance rate: accepted drafted tokens over tested ones
-  t_draft, t_target   seconds of one forward pass of the draft, of the target
+  t_draft, t_target   how long a forward pass of the draft or target takes, in seconds
   c        cost ratio: t_target / t_draft
 
 Randomness is keyed, not streamed. The only way to draw is ``coins.choose``. It inverts
@@ -13,7 +13,7 @@ the distribution's cumulative sum at a number u, which depends only on (seed, re
 position, role, index). No other code sees u. So a test can replace the number by an
 interval and enumerate every outcome exactly (``speclib.worlds.enumerator``).
 
-Knows no time, device or model.
+This module uses no clock, device or model.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Row: TypeAlias = npt.NDArray[np.floating[Any]]  # one distribution, shape [V]
 Rows: TypeAlias = npt.NDArray[np.floating[Any]]  # distributions, shape [n, V]
 
 ENTRIES_AT_ONCE = 1 << 16  # logits that are shaped together
-# Tried one after the other: shares of the largest mass, to find the nucleus, and
-# distances from the best score, to find the top_k-th.
+# Tried one by one: shares of the largest mass, to find the nucleus, and distances from
+# the best score, to find the top_k-th.
 THRESHOLDS = (*(2.0**-power for power in range(2, 26, 2)), 0.0)
 DISTANCES = (2, 4, 8, 16, 32)
 
-LARGE_VOCAB = 8192  # tokens; from this size on, a distribution is summed in blocks
+LARGE_VOCAB = 8192  # tokens; a distribution this large is summed in blocks
 BLOCK = 1024  # tokens
 
 
@@ -157,8 +157,8 @@ def _nucleus_masses(row: Row, top_p: float) -> Row:
     In that order a token is kept if the mass before it is below ``top_p``.
 
     Only the masses above a threshold are sorted. The threshold is lowered until the
-    last of these masses is not kept, or until they are all masses. The result equals
-    that of sorting the whole row, to the last bit:
+    last of these masses is not kept, or until it is 0. The result equals that of
+    sorting the whole row, to the last bit:
 
     - Masses above the threshold come before all others. So they are the beginning of
       the whole order, and since each cumulative sum adds one mass to the previous sum,
@@ -222,7 +222,7 @@ class Coins:
 
 
 def invert(dist: Row, u: float) -> int:
-    """The first token whose cumulative mass exceeds ``u``; never one without mass.
+    """The first token whose cumulative mass exceeds ``u``; never a token without mass.
 
     ``dist``: [V], not negative. The cumulative sum is computed in float64, token by
     token. A long distribution is summed in blocks, which gives the same token.
@@ -242,13 +242,14 @@ def invert(dist: Row, u: float) -> int:
 def _invert_by_blocks(dist: Row, u: float) -> int | None:
     """Like ``invert``; None if the result depends on how sums are rounded.
 
-    It sums whole blocks, and single tokens only in the block that has the result.
+    It sums whole blocks, and single tokens only in the block with the result.
 
     A float64 sum of V numbers that are not negative is off by at most V * 2**-53 of
     the sum, in any order of addition. So an edge between two tokens here and in
     ``invert`` differs by at most twice that. ``u`` times the whole sum differs by the
     same plus a little rounding. If ``u`` is farther than 8 * V * 2**-53 from both edges
-    of a token, both agree. It nearly always is: with V = 152,000 this margin is 1e-10.
+    of a token, both functions return it. It nearly always is: with V = 152,000 this
+    margin is 1e-10.
     """
     starts = np.arange(0, len(dist), BLOCK)
     until_block = np.cumsum(np.add.reduceat(dist, starts, dtype=np.float64))
@@ -291,14 +292,14 @@ def ids(drafted: Iterable[Drafted]) -> Tokens:
 
 
 def certain(tokens: Sequence[int] | npt.NDArray[np.integer[Any]], vocab: int) -> Rows:
-    """One-hot distributions [n, V]: the q of tokens that were not drawn."""
+    """One-hot distributions [n, V]: the q of tokens that were not drawn at random."""
     rows = np.zeros((len(tokens), vocab), np.float32)
     rows[np.arange(len(tokens)), list(tokens)] = 1
     return rows
 
 
 def residual(p: Row, q: Row) -> Row:
-    """norm(max(0, p - q)) [V], or p itself if that sum underflows.
+    """norm(max(0, p - q)) [V], or p itself if the sum underflows.
 
     Source: Leviathan et al. 2023; PEARL section 2.
     """

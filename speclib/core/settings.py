@@ -1,4 +1,4 @@
-"""Checks a user's settings, and words all errors alike."""
+"""Checks a user's settings, with the same wording for every error."""
 
 from __future__ import annotations
 

@@ -4,14 +4,14 @@ Every operation carries its whole text: the committed tokens, then the drafted o
 committed tokens only grow, so all these texts share one list of them, the *log*, and
 each stores only its own end, the *tail*::
 
-    log     t0 t1 t2 t3 t4 t5 t6 ...      grows by commits, and is never changed
+    log     t0 t1 t2 t3 t4 t5 t6 ...      grows by commits; its tokens never change
             |-- shared --|
     tail                  d1 d2           this text: t0 t1 t2 t3 d1 d2
 
 So a longer text costs no more to create, to compare with another text of the same
 request, or to send to a process that already has the beginning of the log.
 
-Knows no model, no method and no process.
+This module uses no model, method or process.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ AnyText: TypeAlias = Tokens | Text
 
 
 def as_text(tokens: Sequence[int]) -> AnyText:
-    """``tokens`` as they are if they are a Text, else as a tuple."""
+    """``tokens`` unchanged if it is a Text, else as a tuple."""
     return tokens if type(tokens) is Text else tuple(tokens)
 
 
@@ -189,8 +189,8 @@ class TextReceiver:
             self._log = []
         if message.start != len(self._log):
             raise SpeclibError(
-                f"a message continues after {message.start} tokens, but "
-                f"{len(self._log)} have arrived: one was lost; begin a new request"
+                f"a message begins after {message.start} tokens, but {len(self._log)} "
+                "have arrived: another message was lost; begin a new request"
             )
         self._log.extend(message.new)
         return Text(self._log, message.shared, message.tail)

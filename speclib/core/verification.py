@@ -11,7 +11,7 @@ Row i of ``rows`` is p after the committed text and i drafted tokens; in a tree,
 follows the text and row i + 1 follows node i. ``world`` provides its text and its
 coins, and records in the trace what became of each draft.
 
-Knows no model and no time.
+This module uses no model and no clock.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class TakesGuesses(Protocol):
     def guess(
         self, tokens: Iterable[int], row: Row | None = None
     ) -> tuple[Drafted, ...]:
-        """``tokens`` as drafts without a draft model."""
+        """``tokens`` as drafts, made without a draft model."""
         ...
 
 
@@ -85,7 +85,7 @@ class TakesGuesses(Protocol):
 def verify(
     world: Writing, drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
 ) -> Verified:
-    """Tests ``drafted`` in order by the ratio test, as far as there are rows.
+    """Tests ``drafted`` in order with the ratio test, as long as there are rows.
 
     A token x is accepted if its coin is below min(1, p(x)/q(x)), strictly. The test
     stops at the first rejection, and a draw from norm(max(0, p - q)) replaces that
@@ -111,7 +111,7 @@ def verify(
 def verify_block(
     world: Writing, drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
 ) -> Verified:
-    """Tests ``drafted`` as one block: reads all drafts before it decides.
+    """Tests ``drafted`` as one block: all drafts are read before the decision.
 
     The weight of a prefix is the product of its ratios p(x)/q(x), capped at 1 after
     each. Each prefix passes or fails by itself, and the longest prefix that passes is
@@ -127,8 +127,8 @@ def verify_block(
     a single coin decides the length: the first position's, which is never tested again.
 
     Source: Sun et al. 2024, "Block Verification Accelerates Speculative Decoding",
-    Algorithm 2. It has a coin for each prefix; here a single coin chooses the prefix,
-    with the same probabilities.
+    Algorithm 2. The paper tosses a coin for each prefix; here a single coin chooses the
+    prefix, with the same probabilities.
     """
     tested = min(len(drafted), len(rows))
     weights = beginning_weights(drafted[:tested], rows)
@@ -194,9 +194,9 @@ def match(
 ) -> Verified:
     """Tests ``drafted`` in order against the target's own draws.
 
-    A drafted token is accepted if the target draws the same token there, with plain
-    decoding's own coin. So the output is plain decoding's, token for token, at any
-    temperature and under any timing. The ratio test accepts more tokens.
+    A drafted token is accepted if the target draws the same token at its position, with
+    plain decoding's own coin. So the output is plain decoding's, token for token, at
+    any temperature and under any timing. The ratio test accepts more tokens.
 
     Source: Timor et al. 2024 (DSI), section 3.1, Algorithm 1, lines 8-9.
     """
@@ -224,7 +224,7 @@ def _is_accepted(
 
 
 def _bonus(world: Writing, accepted: Tokens, rows: Rows | Sequence[Row]) -> Tokens:
-    """The target's own token after all accepted ones, if a row is left for it."""
+    """The target's own token after the accepted ones, if a row is left for it."""
     if len(rows) <= len(accepted):
         return ()
     position = len(world.text) + len(accepted)
@@ -249,7 +249,7 @@ def drafting_attempt(test: str, round_number: int) -> int:
 def verify_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
     """The ratio test down a tree, by removal and renormalisation.
 
-    At each position the candidates are tried in order. x is accepted with probability
+    At each position the candidates x are tried in order: x is accepted with probability
     min(1, p(x)/q(x)), strictly. After each rejection, p becomes norm(max(0, p - q)). If
     none is accepted, the token is drawn from the current p.
 

@@ -1,29 +1,30 @@
-"""Latency files: seconds of a forward pass, by model and by tokens fed.
+"""Latency files: how long a model's forward pass takes, by the number of tokens fed.
 
-A file under ``data/latency`` has the sections ``draft`` and ``target``. Each has
+A file under ``data/latency`` has the sections ``draft`` and ``target``. Each contains
 ``forward = [[tokens, seconds], ...]``, linear between entries and constant beyond them,
-and optionally ``prefill``: the seconds of the pass that starts a text, regardless of
-its length. For a paper that prints one speed, ``forward`` is constant and prefill 0.
+and optionally ``prefill``: how long the pass that starts a text takes, regardless of
+its length. If a paper gives only one speed per model, ``forward`` is constant and
+``prefill`` is 0.
 
-Three more keys describe costs that depend on a batch: ``per_token``, seconds for each
-token that a pass is fed; ``per_kept``, seconds for each cached token that it reads; and
-``once``, seconds per operation regardless of its number of passes. They are added to
-``forward``.
+Three more keys describe costs that matter when requests are batched: ``per_token``, the
+seconds for each token that a pass is fed; ``per_kept``, the seconds for each cached
+token that it reads; and ``once``, the seconds that an operation takes in addition to
+its passes. They are added to ``forward``.
 
 The optional section ``fuzzy`` describes draft passes in which several layers share an
 input: groups of up to ``lp_size`` of the draft's ``layers``.
 
 The optional section ``shared`` means that the draft runs on the target's devices.
-``stages`` is the number of these devices, which compute the target one after the other.
-``move`` is [[tokens, seconds], ...] for moving the draft's KV cache from one device to
+``stages`` is the number of these devices; each runs one part of the target, in turn.
+``move`` lists [tokens, seconds] for moving the draft's KV cache from one device to
 another.
 
-The optional section ``message`` gives the one-way seconds of a message between the
-controller and the ``draft``, and a ``target``, for devices on several machines with a
-slow network between them. Only the virtual clock uses it. Emulated processes send real
-messages, which take their own time.
+The optional section ``message`` is for devices on several machines joined by a slow
+network. It gives the seconds that a message takes, one way, between the controller and
+the ``draft``, and between the controller and a ``target``. Only the virtual clock uses
+it. Emulated processes send real messages, which take real time.
 
-Knows no clock and no model.
+This module uses no clock and no model.
 """
 
 from __future__ import annotations
@@ -44,19 +45,19 @@ from speclib.paths import DATA
 
 from .toml_files import read_toml, toml_path
 
-Wait: TypeAlias = Annotated[float, Number(least=0)]  # seconds, possibly none
+Wait: TypeAlias = Annotated[float, Number(least=0)]  # seconds; may be 0
 
 MANY = 1 << 20  # tokens; no pass is fed more
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Seconds of a pass, given how many tokens it is fed and how many are cached.
+    """How long a pass takes, by how many tokens it is fed and how many are cached.
 
-    ``forward``: (tokens, seconds), tokens rising. ``prefill``: seconds of a text's
-    first pass; None: the same as any other. Each token fed adds ``per_token`` seconds,
-    and each cached token ``per_kept``. An operation takes ``once`` in addition to its
-    passes.
+    All times are in seconds. ``forward``: (tokens, seconds), tokens rising.
+    ``prefill``: the time of a text's first pass; None: the same as any other pass. Each
+    token fed adds ``per_token``, and each cached token ``per_kept``. An operation takes
+    ``once`` in addition to its passes.
     """
 
     forward: tuple[tuple[int, float], ...]
@@ -66,23 +67,23 @@ class Curve:
     once: float = 0.0
 
     def __call__(self, fed: float, kept: float = 1) -> float:
-        """Seconds of a pass that is fed ``fed`` tokens after ``kept`` cached ones."""
+        """The time of a pass that is fed ``fed`` tokens after ``kept`` cached ones."""
         if kept == 0 and self.prefill is not None:
             return self.prefill
         return self._forward(fed) + self.per_token * fed + self.per_kept * kept
 
     def of_passes(self, passes: Pass) -> float:
-        """Seconds of passes that follow each other."""
+        """The time of passes that follow each other."""
         growth = passes.fed * passes.times * (passes.times - 1) / 2
         alike = passes.times * self(passes.fed, passes.kept)
         return alike + self.per_kept * growth
 
     def of_tokens(self, tokens: int) -> float:
-        """Seconds of an operation with one pass, which is fed ``tokens`` tokens."""
+        """The time of an operation with one pass, which is fed ``tokens`` tokens."""
         return self(tokens) + self.once
 
     def _forward(self, fed: float) -> float:
-        """The seconds in ``forward``, interpolated linearly between its points."""
+        """The time in ``forward``, interpolated linearly between its points."""
         points = self.forward
         if len(points) == 1 or fed <= points[0][0]:
             return points[0][1]
@@ -93,7 +94,10 @@ class Curve:
         return y0 + (y1 - y0) * (fed - x0) / (x1 - x0)
 
     def lengthened(self, share: float) -> Curve:
-        """The curve if each token after the first adds ``share`` of a 1-token pass."""
+        """The same curve, but each token after the first makes a pass longer.
+
+        Each adds ``share`` times the time of a 1-token pass.
+        """
         seconds_of = {**dict(self.forward), MANY: self(MANY)}
         points = []
         for tokens, seconds in seconds_of.items():
@@ -118,7 +122,10 @@ class Fuzzy:
     lp_size: int
 
     def seconds(self, exact: Curve, lp: int, fed: float) -> float:
-        """Seconds of a pass in groups of up to ``lp``; ``exact``: without groups."""
+        """How long a pass takes if its layers run in groups of up to ``lp``.
+
+        ``exact``: the curve without groups.
+        """
         share = self._joined(lp) / self._joined(self.lp_size)
         return exact(fed) - share * (exact(fed) - self.curve(fed))
 
@@ -128,10 +135,10 @@ class Fuzzy:
 
 
 class Step(NamedTuple):
-    """A part of an operation that keeps one device busy for ``seconds``.
+    """A part of an operation that takes ``seconds`` and uses at most one device.
 
     ``stage``: the target's stage on that device. The step waits while another operation
-    computes there. None: the operation has its own device, or no device computes.
+    uses the device. None: the operation has its own device, or no device computes.
     """
 
     seconds: float
@@ -148,7 +155,7 @@ class Shared:
     the first. Then the KV cache is moved, and the other passes run on the first device,
     while the target ends on the last. At the end the cache is moved back.
 
-    ``move``: seconds to move the cache, by its number of tokens.
+    ``move``: the seconds it takes to move the cache, by its number of tokens.
 
     Source: PEARL, Appendix G.
     Differences from the paper: it does not say how the last device gets the cache of
@@ -183,7 +190,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class Message:
-    """One-way seconds of a message between the controller and a device."""
+    """How long a message to or from a draft or target device takes, in seconds."""
 
     draft: float = 0.0
     target: float = 0.0
@@ -235,7 +242,10 @@ class Latency:
 
     @checked
     def over_network(self, draft: Wait, target: Wait) -> Latency:
-        """The same latency, with these seconds for a message to the draft or target."""
+        """The same latency, with these message times to the draft and to the target.
+
+        They are in seconds, one way.
+        """
         return replace(self, message=Message(draft, target))
 
     @checked
@@ -271,14 +281,15 @@ class Latency:
         return self.c_of_batch(batch) + longer / self.draft.of_tokens(batch)
 
     def message_to(self, device: str) -> float:
-        """Seconds of a message between the controller and ``device``, one way."""
+        """How long a message to or from ``device`` takes, one way, in seconds."""
         is_draft = device.startswith("draft")
         return self.message.draft if is_draft else self.message.target
 
     def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
-        """Seconds of an operation that reused ``kept`` cached tokens and fed ``fed``.
+        """How long an operation takes, in seconds.
 
-        If devices are shared, it may also have to wait for other operations.
+        It reuses ``kept`` cached tokens and is fed ``fed`` more. If devices are shared,
+        it may also have to wait for other operations; that time is not included.
         """
         if self.shared:
             return sum(step.seconds for step in self.steps(device, op, kept, fed))
@@ -291,12 +302,12 @@ class Latency:
     def seconds_together(
         self, device: str, operations: Sequence[Sequence[Pass]]
     ) -> float:
-        """Seconds of several requests' operations that a device runs together.
+        """How long a device takes to run several requests' operations together.
 
         All first passes are merged into one pass, with all their fed and all their
         cached tokens; so are all second passes, and so on. An operation with fewer
-        passes takes no part in the later ones. If a text starts, the pass takes no less
-        than ``prefill``.
+        passes takes no part in the later ones. If a merged pass includes the first pass
+        of a text, it takes at least ``prefill``.
 
         operations: the passes of each request's operation.
 
@@ -317,7 +328,7 @@ class Latency:
         return total
 
     def _seconds_of_merged(self, exact: Curve, passes: Sequence[Pass]) -> float:
-        """Seconds of one pass that merges these ``passes``."""
+        """The time of one pass that merges these ``passes``, in seconds."""
         later = [each for each in passes if each.kept]
         seconds = 0.0
         if later:
@@ -332,7 +343,7 @@ class Latency:
         return self.draft if device.startswith("draft") else self.target
 
     def steps(self, device: str, op: Operation, kept: int, fed: int) -> list[Step]:
-        """The operation's steps, which take ``seconds`` in all; at least one."""
+        """The operation's steps, at least one; together they take ``seconds``."""
         if self.shared is None:
             return [Step(self.seconds(device, op, kept, fed))]
 
@@ -348,7 +359,7 @@ class Latency:
         return self.shared.target_steps(passes)
 
     def _seconds_of(self, exact: Curve, forward: Pass) -> float:
-        """Seconds of a model's passes; ``exact``: the curve of its exact passes."""
+        """The time of a model's passes; ``exact``: the curve of its exact passes."""
         if self.fuzzy and forward.lp:
             each = self.fuzzy.seconds(exact, forward.lp, forward.fed)
             return forward.times * each
@@ -359,9 +370,9 @@ class Latency:
 FORMAT = (
     "[draft] and [target] need forward = [[tokens, seconds], ...], tokens rising, "
     "seconds above 0, and may have prefill, per_token, per_kept and once; [fuzzy] "
-    "needs forward, layers and an lp_size that joins some; [shared] needs stages, 2 or "
-    "more, and move = [[tokens, seconds], ...]; [message] needs draft and target, "
-    "seconds"
+    "needs forward, layers and an lp_size that joins some layers; [shared] needs "
+    "stages, 2 or more, and move = [[tokens, seconds], ...]; [message] needs draft and "
+    "target, both in seconds"
 )
 
 
@@ -395,7 +406,7 @@ def load_latency(name: str) -> Latency:
 def _read_fuzzy(layers: int, lp_size: int, **curve: Any) -> Fuzzy:
     """The section [fuzzy] of a latency file."""
     if len(group_layers(layers, lp_size)) == layers:
-        raise ValueError(f"lp_size {lp_size} joins none of {layers} layers")
+        raise ValueError(f"lp_size {lp_size} joins none of the {layers} layers")
     return Fuzzy(_read_curve(**curve), layers, lp_size)
 
 

@@ -1,6 +1,6 @@
 """Which layers of a draft model share one input in a layer-parallel pass.
 
-Knows no network and no torch.
+This module uses no network and no torch.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ LayerGroup = range  # consecutive layers by number, counted from 0
 
 
 def group_layers(layers: int, size: int) -> tuple[LayerGroup, ...]:
-    """Groups ``layers`` layers in order, up to ``size`` to a group.
+    """Groups consecutive layers, up to ``size`` per group.
 
     The layers of a group share an input. The first layer is alone, since its output
     differs a lot from the embeddings that it reads. A group of min(size, 3) follows,
-    then groups of ``size``, the last of which may be smaller. The last layer is alone::
+    then groups of ``size``; the last of them may be smaller. The last layer is alone::
 
         group_layers(10, 4)     0 | 1 2 3 | 4 5 6 7 | 8 | 9
 

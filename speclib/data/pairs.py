@@ -1,4 +1,4 @@
-"""Pairs: a target, a draft, and the devices they run on. Files under ``data/pairs``.
+"""Pairs: a target, a draft, and the devices they run on, in files under ``data/pairs``.
 
 A model is ``zoo/<name>`` (embedded), ``fetched/<name>`` (from `speclib fetch`),
 ``toy``, a folder, a hub id, or a .gguf. A ``shape`` dilates it: its logits stay the
@@ -50,8 +50,7 @@ OF_WEIGHTS = OF_TORCH | {"shape", "quantization"}
 
 
 def _as_text(value: object) -> object:
-    """Makes a path absolute, so that it is not taken for a hub id; "~" is the home
-    folder."""
+    """A path made absolute, so that it is not taken for a hub id, and "~" expanded."""
     if isinstance(value, Path):
         return str(value.expanduser().absolute())
     if isinstance(value, str) and value.startswith("~"):
@@ -76,13 +75,13 @@ class ModelSpec(BaseModel):
                   installed, else torch. A .gguf always runs in llama.cpp
     quantization  of the weights in llama.cpp; a .gguf keeps its own
     spread        how several places share the model: "blocks" of layers, one GPU after
-                  the other; "tensors", each layer computed by all (see
+                  another; "tensors", each layer computed by all (see
                   models.parallel.tensor_parallel); "layers", several layers at once
                   (see models.parallel.layer_parallel); "stages", blocks of layers in
-                  processes, one place after the other (see models.parallel.pipeline);
+                  processes, one place after another (see models.parallel.pipeline);
                   "replicas", a whole copy on each, which draft in turns (see
                   models.parallel.replicas)
-    fixed_rows    how many tokens every pass is fed, even if fewer are new: then the
+    fixed_rows    how many tokens every pass is fed, even if fewer are new, so that the
                   same text gives the same bits in every method (see models.fixed_rows);
                   None: only the new tokens
     recorded      with fixed_rows on a GPU: a pass is recorded once and then repeated by
@@ -90,8 +89,8 @@ class ModelSpec(BaseModel):
                   has been shown to be exact only on an H100 and an H200
     first_room    with fixed_rows: how many slots of the cache every pass reads, until a
                   text needs more; None: 256. When a text outgrows them, its passes are
-                  recorded again, so give enough for most texts. A multiple of 8 suits
-                  the kernels
+                  recorded again, so choose a number that suits most texts. A multiple
+                  of 8 suits the kernels
     head          for a draft: use the EAGLE head (see models.eagle_head) in the model's
                   folder instead of the model itself; the shape is the head's
     mask          for a draft trained to write all its tokens in one pass, like PARD's:
@@ -147,7 +146,7 @@ class ModelSpec(BaseModel):
             if getattr(self, name) and self.fixed_rows is None:
                 raise ValueError(
                     f"{name} for {self.model!r} needs fixed_rows: it works only with "
-                    "passes of one shape; give fixed_rows, too, such as 16"
+                    "passes of one shape; give fixed_rows, too, for example 16"
                 )
         is_whole = self.spread == "blocks" and not self.head
         if self.fixed_rows is not None and not is_whole:
@@ -192,7 +191,7 @@ class ModelSpec(BaseModel):
 
     @property
     def undilated(self) -> ModelSpec:
-        """The same model without dilation, at its own cost."""
+        """The same model without dilation, so at its original cost."""
         return self.model_copy(update={"shape": None, "like": None})
 
     @property
@@ -209,7 +208,7 @@ class ModelSpec(BaseModel):
 
 
 class Pair(BaseModel):
-    """A target and a draft. A token id that both have must mean the same in both.
+    """A target and a draft. A token id that both have must mean the same token in both.
 
     Either may have tokens that the other lacks: see ``models.vocabulary``.
 
@@ -219,8 +218,8 @@ class Pair(BaseModel):
     tasks.
 
     ``fitted``: whether `python -m speclab fit` may choose the draft's size, so that c
-    on a machine equals the c of ``latency``. If it is the name of a pair, the draft has
-    the size fitted for that pair.
+    on a machine equals the c of ``latency``. If it is the name of another pair, the
+    draft has the size fitted for that pair.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -245,12 +244,12 @@ class Pair(BaseModel):
         if self.target.is_toy and self.target.vocab != self.draft.vocab:
             raise ValueError(
                 f"the target's vocab is {self.target.vocab} and the draft's "
-                f"{self.draft.vocab}: give both toys the same"
+                f"{self.draft.vocab}: give both toys the same vocab"
             )
         if self.datastore is not None and self.target.is_toy:
             raise ValueError(
                 f"datastore is {self.datastore!r}, but toys read no texts: leave it "
-                "out, and REST searches what they have written"
+                "out, and REST searches the tokens that they have written"
             )
         return self
 
@@ -261,12 +260,12 @@ class Pair(BaseModel):
         if target.mask is not None or target.head:
             raise ValueError(
                 "the target has a mask or head = true: only a draft can be a head, or "
-                "write all its tokens in one pass; leave it out there"
+                "write all its tokens in one pass; leave it out for the target"
             )
         if draft.head and draft.mask is not None:
             raise ValueError(
                 f"the draft has mask = {draft.mask} and head = true: EAGLE's head "
-                "writes one token after the other; leave out one of the two"
+                "writes one token at a time; leave out one of the two"
             )
         if draft.head and (draft.model != target.model or target.runtime != "torch"):
             raise ValueError(
@@ -297,15 +296,15 @@ class Pair(BaseModel):
 
         Then the greedy outputs of all methods are equal in bfloat16, too. ``draft``:
         how many tokens every draft pass is fed. None leaves the draft as it is: its
-        rows may differ in the last bit, because its tokens are tested anyway. With 1, a
-        prompt is read token by token.
+        rows may differ in the last bit, because its tokens are tested anyway. With 1,
+        the draft reads a prompt token by token.
 
-        ``recorded``: a GPU records these passes and repeats them alone. Otherwise it
-        waits for the CPU, which launches a pass kernel by kernel. If only one of the
-        two models waits, c = t_target / t_draft says nothing about the models.
+        ``recorded``: a GPU records these passes and repeats them without the CPU.
+        Otherwise it waits for the CPU, which launches a pass kernel by kernel. If only
+        one of the two models waits, c = t_target / t_draft says nothing about them.
 
-        ``first_room``: how many tokens a text plus one pass may have before passes of
-        these models are recorded again; None: 256.
+        ``first_room``: how many tokens a text and one pass may have together before the
+        passes of these models are recorded again; None: 256.
         """
         shape: dict[str, Any] = {"fixed_rows": count, "recorded": recorded}
         if first_room is not None:
@@ -339,7 +338,7 @@ def load_pair(name: str) -> Pair:
     keys = read_toml(folder, name, f"no pair {shown(name)}", advice)
     path = toml_path(folder, name)
     if "name" in keys:
-        raise BadValue(f"{path}: unknown key 'name': a pair has its file's name")
+        raise BadValue(f"{path}: unknown key 'name': a pair is named after its file")
     try:
         return Pair(**keys, name=name)
     except ValidationError as error:

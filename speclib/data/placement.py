@@ -1,6 +1,6 @@
 """The places where a pair's models run: cores and GPUs, by role.
 
-Knows no model and no pair.
+This module uses no model and no pair.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _check_places(places: tuple[str, ...]) -> tuple[str, ...]:
     for place in alternatives:
         if not re.fullmatch(r"cpu|core:\d+|cuda:\d+", place):
             raise ValueError(
-                "give core:N, cpu or cuda:N each, or alternatives like cuda:0|core:1"
+                "give core:N, cpu or cuda:N, or alternatives, such as cuda:0|core:1"
             )
     return places
 
@@ -33,8 +33,8 @@ class Place(BaseModel):
 
     A place is ``core:N`` (a process pinned to that core), ``cpu`` or ``cuda:N``. It may
     also list alternatives, such as ``cuda:0|core:1``: the first available one is used.
-    ``servers`` are the places of target-2, target-3, ...; by default they take the
-    cores after the target's, and start over with the first core when none is left.
+    ``servers`` are the places of target-2, target-3, ...; by default these devices take
+    the cores after the target's, and start over with the first core when none is left.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -76,7 +76,7 @@ class Place(BaseModel):
             raise BadValue(
                 f"target-{index + 1} has no place: place.servers names "
                 f"{len(self.servers)} besides the target's {self.target}; give "
-                'each further target its own GPUs, [["cuda:2"], ...]'
+                'each additional target its own GPUs, [["cuda:2"], ...]'
             )
         cores = [place for place in self.target if place.startswith("core:")]
         if not cores:

@@ -10,8 +10,8 @@ The official formats are
 A HumanEval prompt is raw code, which the model continues (``Prompt.text``). Everything
 else is a chat. ``Prompt.input`` is what to pass to ``speclib.decode``.
 
-Knows neither how a chat becomes tokens (the tokenizer's chat template does that) nor
-whether an answer is right.
+This module knows neither how a chat becomes tokens (that is the tokenizer's chat
+template's job) nor whether an answer is right.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MT_BENCH = (
 SPEC_BENCH = ("translation", "summarization", "qa", "rag")
 MATH_REASONING = "math_reasoning"  # Spec-Bench's GSM8K part; we have no prompts for it
 OFFICIAL_FILES = {"humaneval": "HumanEval.jsonl.gz", "gsm8k": "gsm8k_test.jsonl"}
-SPEC_BENCH_FILE = "spec_bench_question.jsonl"  # it also has MT-bench's questions
+SPEC_BENCH_FILE = "spec_bench_question.jsonl"  # contains MT-bench's questions, too
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Prompt:
 def tasks() -> tuple[str, ...]:
     """The names of all tasks that we have prompts for.
 
-    ``mt_bench`` has the prompts of its eight categories.
+    ``mt_bench`` contains the prompts of its eight categories.
     """
     mgsm = [f"mgsm_{language}" for language in LANGUAGES]
     return ("humaneval", "gsm8k", *mgsm, "mt_bench", *MT_BENCH, *SPEC_BENCH)
@@ -89,7 +89,7 @@ def load(
 ) -> tuple[Prompt, ...]:
     """The first ``n`` prompts (None: all) of a task.
 
-    ``folder`` has the official files (HumanEval.jsonl.gz, gsm8k_test.jsonl,
+    ``folder`` contains the official files (HumanEval.jsonl.gz, gsm8k_test.jsonl,
     mgsm/mgsm_<lang>.tsv, spec_bench_question.jsonl); without it, our own are read.
     Raises SpeclibError for an unknown name, a missing file, a malformed line (with its
     number), or fewer than ``n`` prompts.
@@ -100,7 +100,7 @@ def load(
     wanted = len(prompts) if n is None else n
     if not 1 <= wanted <= len(prompts):
         raise BadValue(
-            f"asked for n={wanted} prompts of {task}, {path} has {len(prompts)}: "
+            f"asked for n={wanted} prompts of {task}, but {path} has {len(prompts)}: "
             f"choose 1 to {len(prompts)}"
         )
     return tuple(prompts[:wanted])

@@ -1,7 +1,7 @@
-"""The datastore of REST: finds where tokens occur in a text, with a suffix array.
+"""REST's datastore: finds where tokens occur in a text, with a suffix array.
 
-A datastore holds a user's own text files, or the tasks under ``data/datastore``. Knows
-no method, no model and no random numbers.
+A datastore contains a user's own text files, or the tasks under ``data/datastore``.
+This module uses no method, no model and no random numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from speclib.paths import DATA
 
 HELD_OUT_TASKS = DATA / "datastore" / "tasks.jsonl.xz"
 END = -1  # after every document: no occurrence and no continuation crosses it
-MOST = 500  # continuations of one look-up
+MOST = 500  # continuations from one look-up
 
 
 class Datastore:
@@ -48,11 +48,11 @@ class Datastore:
     def after(
         self, text: Sequence[int], longest: int, length: int
     ) -> list[tuple[int, ...]]:
-        """What follows the end of ``text`` wherever it occurs in the documents.
+        """What follows the end of ``text`` wherever that end occurs in the documents.
 
-        It looks up the longest suffix of the text, of at most ``longest`` tokens, that
-        some document continues. Each occurrence yields up to ``length`` tokens; if
-        there are more than ``MOST`` occurrences, evenly spaced ones are used.
+        It looks up the text's longest suffix, up to ``longest`` tokens, that some
+        document continues. Each occurrence yields up to ``length`` tokens. If there are
+        more than ``MOST`` occurrences, evenly spaced ones are used.
         """
         occurrences, size = range(0), 0
         while size < min(longest, len(text)):
@@ -88,7 +88,7 @@ class Datastore:
         return self.tokens[self.order[occurrences[-1]] + size] != END
 
     def _until_end(self, start: int, length: int) -> tuple[int, ...]:
-        """Up to ``length`` tokens from ``start`` on, within the document."""
+        """Up to ``length`` tokens starting at ``start``, within the document."""
         tokens = self.tokens[start : start + length]
         return tokens[: tokens.index(END)] if END in tokens else tokens
 
@@ -165,9 +165,9 @@ def held_out_text(tokenizer: Any) -> Datastore:
 
     They still flatter REST. Our tasks are built from a few templates, so whole
     sentences and loops of an answer occur here with other words in them. On our
-    HumanEval and the virtual clock of Llama 2 7&70B, REST is 8.2 times as fast as plain
-    decoding with this text, but only 1.5 times as fast with code from the standard
-    library, which has no templates.
+    HumanEval prompts and the virtual clock of Llama 2 7&70B, REST is 8.2 times as fast
+    as plain decoding with this text, but only 1.5 times as fast with code from the
+    standard library, which has no templates.
     """
 
     def documents() -> Iterator[list[int]]:
@@ -179,10 +179,10 @@ def held_out_text(tokenizer: Any) -> Datastore:
 
 
 def document(tokenizer: Any, turns: list[tuple[str, str]], raw: bool) -> list[int]:
-    """The token ids of a task: ``turns`` of prompt and answer.
+    """The token ids of a task: ``turns`` are pairs of a prompt and its answer.
 
-    A ``raw`` task (code) is tokenised as it is, and so is every task if the tokenizer
-    has no chat template; all others are chats.
+    A ``raw`` task (code) is tokenised without a chat template, and so is every task if
+    the tokenizer has none; all others are chats.
     """
     if raw or not tokenizer.chat_template:
         return _plain_document(tokenizer, turns)

@@ -1,9 +1,9 @@
-"""The exact shapes of published models, without weights. Files under ``data/shapes``.
+"""The exact shapes of published models, in files under ``data/shapes``.
 
-A file has the values of a ``config.json`` that determine the number of weights and the
-size of the KV cache, and the hub ids of the models with this shape. That is enough to
-compute a model's memory, and to dilate an embedded model to that shape. Knows no
-weights and no library that loads them.
+A file contains the values of a ``config.json`` that determine the number of weights and
+the size of the KV cache, and the hub ids of the models with this shape. That is enough
+to compute a model's memory, and to dilate an embedded model to that shape. This module
+uses no weights and no library that loads them.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def load_shape(name: str) -> Shape:
 
 
 def shape_of(model: str) -> Shape | None:
-    """The shape of the model with this hub id; None if no file has it."""
+    """The shape of the model with this hub id; None if no file lists it."""
     return _shapes_by_model().get(model)
 
 

@@ -1,6 +1,6 @@
 """Named TOML files: found by their path under a folder, and read with clear errors.
 
-Knows nothing about their content.
+This module knows nothing about their content.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a prompt to a result: decode, what-ifs, replays."""
+"""From a prompt to a result: decoding, what-if simulations and replays."""
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (

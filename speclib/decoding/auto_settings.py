@@ -1,9 +1,9 @@
 """Checks a method's settings once, and resolves every "auto" to a number.
 
-Three counts of a method can be "auto": its draft length, its lookahead and its number
+Three of a method's counts can be "auto": its draft length, its lookahead and its number
 of target servers. They are computed from c = t_target / t_draft with the papers'
-formulas, except for DSI's lookahead with a single server. Knows no method, only the
-names of methods and settings.
+formulas, except for DSI's lookahead with a single server. This module uses no method,
+only the names of methods and settings.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from speclib.methods import about, find, parameters
 from speclib.worlds.world import World
 
 AUTO: Literal["auto"] = "auto"
-AutoCount: TypeAlias = int | str  # a number, "auto", or for a gamma also "c-2"
+AutoCount: TypeAlias = int | str  # a number or "auto"; a gamma may also be "c-2"
 
 COUNTS = {
     "gamma": "a draft length",
     "lookahead": "a lookahead",
     "servers": "a number of target servers",
 }
-MOST = 1000  # a larger count keeps a machine busy for minutes, without any benefit
+MOST = 1000  # a larger count would keep a machine busy for minutes without any benefit
 ALLOWED = Whole(least=1, most=MOST)
 
 MOST_SERVERS = 7  # with a drafter: the DSI paper's node of eight GPUs
@@ -40,7 +40,7 @@ MOST_SERVERS = 7  # with a drafter: the DSI paper's node of eight GPUs
 class RequestedSettings:
     """A method and the settings that a user gave it; its counts may still be "auto".
 
-    ``given``: the settings that the method has, in the user's order.
+    ``given``: the given settings that the method has, in the order they were given.
     ``counts``: the method's settings that are in ``COUNTS``; "auto" if left out.
     """
 
@@ -80,7 +80,7 @@ class RequestedSettings:
         """Warns if the method's passes over many tokens may cost more than they save.
 
         On a CPU every additional token makes a pass slower: in llama.cpp eight tokens
-        cost five times as much as one. A target in torch can be fed about a dozen.
+        cost five times as much as one. In torch, a target can be fed about a dozen.
         """
         facts, target = about(self.method), pair.target
         is_real = not target.is_toy and not target.model.startswith("zoo/")
@@ -89,9 +89,8 @@ class RequestedSettings:
         names = re.findall(r"(\w+)=", facts.narrow)
         if facts.narrow and is_costly and not self.given.keys() & set(names):
             warnings.warn(
-                f"{facts.name} reads many tokens in a pass, and may therefore be "
-                f"slower than plain decoding with pair {pair.name!r}. Try "
-                f"{facts.narrow}",
+                f"{facts.name} feeds many tokens to a pass, so it may be slower than "
+                f"plain decoding with pair {pair.name!r}. Try {facts.narrow}",
                 stacklevel=4,
             )
 
@@ -99,7 +98,7 @@ class RequestedSettings:
         """How many target servers the method uses.
 
         It is the requested number. With "auto" it is the number that keeps up with the
-        drafter, ceil(c / lookahead), but at most the number ``available``.
+        drafter, ceil(c / lookahead), but no more than ``available``.
         """
         servers = self.counts.get("servers", 1)
         if isinstance(servers, int):
@@ -109,20 +108,21 @@ class RequestedSettings:
         return round_up(min(available, c / least))
 
     def resolve(self, world: World) -> dict[str, Any]:
-        """The settings for a method's run in an open ``world``, each count a number.
+        """The settings for a method's run in an open ``world``, "auto" resolved.
 
         gamma = round(c), the optimum of PEARL's Theorem 1, unless the method's ABOUT
-        has another; lookahead = ceil(c / servers) and servers = ceil(c / lookahead), up
-        to the number of servers in the world. If both are "auto", there are enough
-        servers for a lookahead of 1.
+        states another default; lookahead = ceil(c / servers) and servers =
+        ceil(c / lookahead), up to the number of servers in the world. If both are
+        "auto", there are enough servers for a lookahead of 1.
 
         If a message to the target takes longer than one to the draft, gamma grows by
-        the drafts that fit into the difference.
+        the number of drafts that fit into the difference.
 
         Source: PEARL, section 3; Timor et al. 2024 (DSI), section 3.1.
-        Differences from the papers: they have no messages. With one server, DSI's
-        lookahead is 1 and not the paper's ceil(c / 1): with that, each block of drafts
-        would be ready just when the target's pass ends, too late for the next pass.
+        Differences from the papers: they do not consider messages. With one server,
+        DSI's lookahead is 1 and not the paper's ceil(c / 1). With the paper's value,
+        each block of drafts would be ready just when the target's pass ends, too late
+        for the next pass.
         """
         settings = dict(self.given)
         if "gamma" in self.counts:
@@ -177,9 +177,10 @@ def requested_settings(
     settings: Mapping[str, Any],
     caller: Callable[..., object] | None = None,
 ) -> RequestedSettings:
-    """Checks a user's settings for ``method``; ``settings``: all but ``gamma``.
+    """Checks a user's settings for ``method``.
 
-    ``caller``: the function that the user called; see ``methods.find``.
+    ``settings``: all settings except ``gamma``. ``caller``: the function that the user
+    called; see ``methods.find``.
 
     Raises SpeclibError for an unknown method or setting, and for a wrong count.
     """
@@ -208,7 +209,7 @@ def check_count(name: str, value: Any) -> AutoCount:
         number: int = int(value)
         return number
 
-    from_c = ", or 'c-2', 'c+1', ...: that far from c" if name == "gamma" else ""
+    from_c = ", or an offset from c such as 'c-2'" if name == "gamma" else ""
     raise BadValue(
         f"{name} is {shown(value)}: give {COUNTS[name]} of 1 or more (at most "
         f"{MOST:,}), or 'auto'{from_c}"

@@ -1,7 +1,7 @@
 """Decodes several prompts at a time, in lock-step on the same devices.
 
-Each request writes the same text as it would alone. Only the time differs: a pass that
-serves many requests takes longer, and all of them share it.
+Each request writes the same text as it would alone. Only the time differs: a pass for
+many requests takes longer, but they all share it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BatchResult:
 
     results  one for each request, in the order of the prompts
     seats    how many requests were decoded at a time
-    seconds  from the beginning of the first step to the end of the last
+    seconds  the time from the beginning of the first step to the end of the last one
     """
 
     results: tuple[Result, ...]
@@ -43,7 +43,7 @@ class BatchResult:
 
     @property
     def tokens(self) -> int:
-        """The committed tokens of all requests."""
+        """The number of committed tokens, over all requests."""
         return sum(len(result.tokens) for result in self.results)
 
     @property
@@ -53,7 +53,7 @@ class BatchResult:
 
     @property
     def speed(self) -> float:
-        """Tokens per second of one request: all tokens over the sum of all seconds."""
+        """Tokens per second of one request: all tokens over the sum of their times."""
         return self.tokens / sum(result.stats.seconds for result in self.results)
 
 
@@ -112,7 +112,7 @@ def decode_batch(
     batch     how many are decoded at a time; None: all. If there are more prompts, a
               seat whose request ends takes the next one; when none is left, it stays
               empty
-    gamma     "auto" is round(c), where passes are fed one token per seat
+    gamma     "auto" is round(c); this c is for passes that are fed one token per seat
     world     "virtual", "emulated" or "processes" (see ``open_world``), or an open
               ``ProcessBatch``, whose pair and seats are used
     latency   replaces the pair's own latency, if the world uses one: a Latency, or a
@@ -121,16 +121,16 @@ def decode_batch(
     The other arguments are the same as in ``decode``. Request i writes what
     ``decode(prompts[i], request=i)`` writes.
 
-    Trees, and branches like SSD's, are read path by path here. So methods that draft
-    trees, and Lookahead and Ouroboros, are exact but slow.
+    In a batch, trees and branches like SSD's are read path by path. So methods that
+    draft trees, and Lookahead and Ouroboros, are exact but slow.
 
     In bfloat16 the target's passes must have a fixed shape (``Pair.with_fixed_rows``).
     Then greedy output equals plain decoding's with the same number of requests at a
     time.
 
-    Raises SpeclibError, naming the wrong value: if there are no prompts, for a method
-    whose devices do not wait for each other (DSI), for a model that does not run in
-    torch, and if the requests do not fit into memory.
+    Raises SpeclibError, naming the wrong value, if there are no prompts, if the
+    method's devices do not wait for each other (DSI), if a model does not run in torch,
+    or if the requests do not fit into memory.
     """
     requested = requested_settings(method, gamma, settings, decode_batch)
     refuse_servers(requested)
@@ -199,9 +199,10 @@ def _decode_all(
 
 
 def refuse_servers(requested: RequestedSettings) -> None:
-    """Raises BadValue for a method that has several targets."""
+    """Raises BadValue for a method with several target devices."""
     if "servers" in requested.counts:
         raise BadValue(
             f"method {requested.method!r} continues as soon as one of several devices "
-            "is done, but lock-step waits for all: decode the requests one at a time"
+            "is done, but in lock-step all devices wait for each other: decode the "
+            "requests one at a time"
         )

@@ -1,4 +1,4 @@
-"""``compare``: runs several methods on a what-if, or on a prompt with real models."""
+"""``compare``: runs several methods on one task, simulated or with real models."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def compare(
     >>> f"{results[2].speedup:.2f}"
     '2.67'
 
-    The results are in this order, without repetitions. Without ``methods`` it uses
-    ``method``, which a slider can set. Each setting goes to the methods that have it;
-    None leaves the method's default. Settings of the draft go to the methods that have
-    a draft.
+    The results are in this order, without repetitions. If no ``methods`` are given,
+    ``method`` is used instead, which a slider can set. Each setting is passed to the
+    methods that have it; None leaves the method's default. Settings of the draft are
+    passed to the methods that have a draft.
 
-    Without a ``prompt`` it is a what-if: further keywords are ``simulate``'s. With a
-    prompt and a ``pair``, the pair's models decode (see ``decode_in_turns``), and
-    further keywords are ``decode``'s.
+    Without a ``prompt`` the task is simulated, and the other keywords are those of
+    ``simulate``. With a prompt and a ``pair``, the pair's models decode (see
+    ``decode_in_turns``), and the other keywords are those of ``decode``.
     """
     asked = methods or (method,)
     names = list(dict.fromkeys((PLAIN, "speculative", *asked)))
@@ -74,8 +74,8 @@ def decode_in_turns(
     """Decodes ``prompt`` with every method in one world, each after plain decoding.
 
     So if the machine slows down, it slows down both. All methods are warmed up first.
-    The first result is plain decoding's own; the ``baseline`` of each other result is
-    the plain decoding right before it.
+    The first result is from plain decoding itself; the ``baseline`` of each other
+    result is the plain run right before it.
     """
     for method in methods:
         find(method)  # so that an unknown method fails before the world is opened

@@ -30,10 +30,10 @@ class Result:
     """The result of a run; prints as one line.
 
     ``text`` and ``tokens``: what was committed, without the prompt. ``trace``: what
-    every device did. ``stats``: the trace's statistics. ``pieces``: token id -> its
-    text, for every token in the trace. ``cost_ratio``: c = t_target / t_draft and how
-    certain it is, if an "auto" setting depends on it. ``baseline``: the plain decoding
-    that ran right before, if any (see ``compare``).
+    every device did. ``stats``: the trace's statistics. ``pieces``: maps the id of
+    every token in the trace to its text. ``cost_ratio``: c = t_target / t_draft and how
+    certain it is, if an "auto" setting depends on it. ``baseline``: the run of plain
+    decoding right before this one, if any (see ``compare``).
     """
 
     text: str
@@ -128,7 +128,7 @@ def decode(
     prompt          a str, or chat messages
     pair            a Pair, or the name of one under data/pairs
     gamma           the draft length; "auto" is round(c), where c = t_target / t_draft
-                    as measured in this world, and "c-2" is two less. The result states
+                    as measured in this world, and "c-2" is two fewer. The result states
                     how certain c is
     temperature     0 is greedy
     top_k, top_p    see Sampler. None: the value in the target's
@@ -139,7 +139,7 @@ def decode(
                     see Penalties; 0 is off
     min_new_tokens  how many tokens are written before an end token is allowed. None:
                     the value in that file, else 0
-    seed, request   the key of all random numbers: equal keys draw equal coins
+    seed, request   the key of all random numbers: equal keys give equal coins
     world           "virtual", "emulated", "processes" or "cluster" (see
                     ``open_world``), or an open World, whose pair is used
     cancel          when unwanted work is stopped; see ``open_world``
@@ -150,7 +150,7 @@ def decode(
     settings        the method's settings; ``lookahead`` and ``servers`` are also "auto"
                     if left out (see ``auto_settings``)
 
-    Raises SpeclibError naming the wrong value and what to give instead.
+    Raises SpeclibError, which names the wrong value and what to give instead.
     """
     requested = requested_settings(method, gamma, settings, decode)
     coins = Coins(seed, request)

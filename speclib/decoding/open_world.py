@@ -43,9 +43,10 @@ def open_world(
 
     ``world`` is one of
 
-    - "virtual": tokens are computed in this process, undilated, and operations take as
-      long as the pair's latency file states. If the pair sets a device's number of
-      threads, torch uses no more in this process until another pair is opened;
+    - "virtual": tokens are computed in this process, by undilated models, and
+      operations take as long as the pair's latency file states. If the pair sets the
+      number of threads per device, torch uses no more in this process until another
+      pair is opened;
     - "emulated": the same tokens and durations, in worker processes that wait;
     - "processes": one worker process per device, in wall-clock time;
     - "cluster": the same on the machines of a Ray cluster (see ``Cluster``).
@@ -93,7 +94,7 @@ def load_latency_for(
     name = pair.latency if latency is None else latency
     if name is None:
         raise BadValue(
-            f"pair {pair.name!r} names no latency file, which world={world!r} needs: "
+            f"pair {pair.name!r} names no latency file, but world={world!r} needs one: "
             'give it latency = "..." (a path under data/latency)'
         )
     return load_latency(name)

@@ -5,8 +5,8 @@ trace. Every operation takes as long as in the trace, and no time passes between
 operations. So the makespan is the run's time without orchestration, and the ratio of
 measured to replayed time is the cost of our orchestration.
 
-Works with any sampler, since the target's answers are the committed tokens. Knows no
-model.
+A replay works with any sampler, since the target's answers are the committed tokens. It
+uses no model.
 """
 
 from __future__ import annotations
@@ -58,12 +58,13 @@ def replay(
     2.0
 
     ``method``: a registered name; by default the trace's own. The settings are the
-    trace's. ``latency``: the operations' durations, as if the same run had used other
-    devices.
+    trace's. ``latency``: other durations for the operations, as if the same run had
+    used other devices.
 
-    Raises SpeclibError if the trace lacks information, or if the method submits other
-    operations than the trace has. That happens with another method or setting, or if
-    the method's decisions depend on time and results now arrive in another order.
+    Raises SpeclibError if the trace lacks information, or if the method submits
+    operations that differ from the trace's. That happens with another method or
+    setting, or if the method's decisions depend on time and results now arrive in
+    another order.
     """
     name = method or trace.meta.get("method")
     if name not in METHODS:
@@ -99,7 +100,7 @@ def _settings_of(name: str, meta: dict[str, Any]) -> dict[str, Any]:
     if lacking:
         raise BadValue(
             f"the trace's meta lacks {', '.join(lacking)}, which a replay with method "
-            f"{name!r} needs: replay a trace that speclib.decode made, with its method"
+            f"{name!r} needs: give a trace that speclib.decode made, and its method"
         )
     return {p.name: meta[p.name] for p in parameters if p.name in meta}
 
@@ -111,7 +112,7 @@ class Silent(Model):
         self.vocab = vocab
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
-        """Never called: the trace has the answers."""
+        """Never called: the trace contains the answers."""
         raise NotImplementedError
 
     def cut(self, length: int) -> None:
@@ -126,8 +127,8 @@ class Replayed(Virtual):
 
     An operation that did not finish in the trace lasts until it is cancelled. An
     operation whose device was lost fails at the same time as in the trace.
-    ``not_asked_for``: id -> event, for the operations that the method has not submitted
-    yet.
+    ``not_asked_for``: maps ids to events, for the operations that the method has not
+    submitted yet.
     """
 
     def __init__(self, trace: Trace, latency: Latency | None):
@@ -156,7 +157,7 @@ class Replayed(Virtual):
     def guess(
         self, tokens: Iterable[int], row: Row | None = None
     ) -> tuple[Drafted, ...]:
-        """``tokens`` as drafts; the trace's tokens if coins drew them from ``row``."""
+        """``tokens`` as drafts; the trace's own if coins draw them from ``row``."""
         if row is not None:
             tokens = self.guessed_in_round.get(self.round, ())
         return super().guess(tokens, row)
@@ -194,7 +195,7 @@ class Replayed(Virtual):
             super()._stop(future)
 
     def _until_now(self, future: Future[Any]) -> Performed:
-        """What a stopped operation has done, which is the same as in the trace."""
+        """What a stopped operation has done: the same as in the trace."""
         return self._progress[future].done
 
     def _step(self) -> None:
@@ -208,7 +209,7 @@ class Replayed(Virtual):
         super()._step()
 
     def _take_event(self, future: Future[Any]) -> Event:
-        """The trace's event for this operation; raises BadValue if it is another."""
+        """The trace's event for this operation; raises BadValue if they differ."""
         event = self.not_asked_for.pop(future.id, None)
         if event is not None and _is_of(event, future):
             return event
@@ -229,11 +230,11 @@ class Replayed(Virtual):
     def target_rows(
         self, texts: Sequence[AnyText], likeliest: Tokens, tested: bool = False
     ) -> Rows:
-        """The target's answer after each of ``texts``: the committed token there.
+        """The target's answer after each of ``texts``: the next committed token.
 
         After the last texts the answers are ``likeliest`` instead; with ``tested``,
-        only after texts that contradict the committed text. Otherwise no decision
-        depends on the answer after such a text, or beyond the committed text's end.
+        only after those that contradict the committed text. No decision depends on the
+        answer after any other contradicting text, or beyond the committed text's end.
         """
         first_of_last = len(texts) - len(likeliest)
         answers = []
@@ -254,7 +255,7 @@ class Replayed(Virtual):
 
 
 def _had_no_tokens_left(event: Event) -> bool:
-    """Whether it is a draft operation that found no room left in the context."""
+    """Whether a draft operation found no room left in the context."""
     has_finished = not event.cancelled and not event.lost
     return event.is_drafting and not event.tokens and has_finished
 

@@ -1,9 +1,9 @@
-"""What if: simulates any method at any cost ratio and acceptance rate, in milliseconds.
+"""Simulates any method at any cost ratio and acceptance rate: what if?
 
-It is fast enough for lectures and sliders. The target writes a fixed text. At each word
-the draft agrees with probability alpha, independently, and otherwise writes another
-word. The method's own code runs on the virtual clock, so every number is of the kind
-"virtual".
+A simulation takes milliseconds: fast enough for lectures and sliders. The target writes
+a fixed text. At each word the draft agrees with probability alpha, independently, and
+otherwise writes another word. The method's own code runs on the virtual clock, so every
+number is of the kind "virtual".
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ TEXT = (
     "that of the slower of the two ."
 )
 OF_A_DRAFT = ("alpha", "doubt", "fuzzy")  # arguments that describe the draft
-TARGET_SECONDS = 0.1  # of a target pass, if no latency is given
+TARGET_SECONDS = 0.1  # the time of a target pass, if no latency is given
 CONTEXT = 1 << 14  # tokens in a toy's text, including the prompt's one token
 
 
@@ -101,14 +101,13 @@ def simulate(
     (2.0, 0.5)
 
     c         the cost ratio: a draft pass takes 1 / c of a target pass of 0.1 s
-    alpha     the probability that the draft agrees at a word; or a list of them, for
-              the first word that the draft writes in a row, the second, and so on;
-              None: 0.9
+    alpha     the probability that the draft agrees at a word; or a list: for the first
+              word that the draft writes in a row, for the second, and so on; None: 0.9
     latency   a Latency, or a path under data/latency: the durations of passes, which
               replace ``c``
     seed      decides where the draft agrees, equally for all methods and settings
     cancel    when unwanted work is stopped, see World
-    lost      device name -> the time in seconds at which it dies
+    lost      maps the names of devices to the times, in seconds, at which they die
     settings  the method's own; ``gamma``, ``lookahead`` and ``servers`` (the number of
               targets) are "auto" if left out. Any method also accepts
 
@@ -117,12 +116,15 @@ def simulate(
                         Toy; 0: not at all
               fuzzy     the share of its agreement that the draft keeps when layers
                         share an input, see Toy; 1: all of it
-              target    seconds of a target pass, if ``latency`` is not given
-              network   seconds of a message to or from a target, one way
+              target    how long a target pass takes, in seconds, if ``latency`` is not
+                        given
+              network   how long a message to or from a target takes, one way, in
+                        seconds
 
     Raises SpeclibError for an unknown method, setting, latency file or device in
     ``lost``, for a value of the wrong kind, and for a setting of the draft if the
-    method has none. Plain decoding, the baseline of all others, ignores such a setting.
+    method has no draft. Plain decoding, the baseline for all others, ignores such a
+    setting.
     """
     what_if = _what_if(
         method, c=c, alpha=alpha, tokens=tokens, latency=latency, **settings
@@ -184,7 +186,7 @@ class WhatIf:
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """``alpha`` by position; () if one value applies to all positions."""
+        """``alpha`` for each position; () if one value applies to all positions."""
         return tuple(self.alpha) if isinstance(self.alpha, Sequence) else ()
 
     def models(self, seed: int) -> dict[str, Toy]:
@@ -268,13 +270,13 @@ def _what_if(
 def lacks_a_draft(method: str) -> bool:
     """Whether the draft's settings are refused for ``method``: it has no draft.
 
-    Plain decoding accepts and ignores them, as the baseline of all other methods.
+    Plain decoding, the baseline for all other methods, accepts and ignores them.
     """
     return method != "autoregressive" and not about(method).uses_draft
 
 
 class MortalWorld(Virtual):
-    """A virtual world in which devices die: ``lost`` maps their names to seconds."""
+    """A virtual world in which devices die; ``lost``: see ``simulate``."""
 
     def __init__(
         self,
@@ -297,7 +299,7 @@ class MortalWorld(Virtual):
     ) -> None:
         """Makes a step fail when its device dies, if it would end later.
 
-        A message that was sent before still arrives.
+        A message that was sent before that still arrives.
         """
         dies = self._lost.get(future.device, inf)
         if time > dies and happens == self._end_step:

@@ -1,7 +1,7 @@
 """A request for a text: the prompt's token ids, and how new tokens are chosen.
 
-Knows no world and no method: only a pair's tokenizer, its limits, and the sampling
-settings in the target's files.
+This module uses no world and no method: only a pair's tokenizer, its limits, and the
+sampling settings in the target's files.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ def encode(
 ) -> tuple[int, ...]:
     """The token ids of ``prompt`` for both models of an open pair.
 
-    A str is tokenised as it is, chat messages with the tokenizer's chat template.
-    Raises BadValue if the prompt is empty or of another type, if it has a token that
-    the target has no row for (the draft may lack it: see ``models.vocabulary``), or if
-    it leaves too little context for ``max_new_tokens`` more tokens.
+    A str is tokenised as it is; chat messages go through the tokenizer's chat template.
+    Raises BadValue if the prompt is empty or of another type, if it contains a token
+    that the target has no row for (the draft may lack it: see ``models.vocabulary``),
+    or if it leaves too little context for ``max_new_tokens`` more tokens.
     """
     if isinstance(prompt, str):
         token_ids = opened.tokenizer.encode(prompt)
@@ -114,7 +114,7 @@ def encode(
     largest = max(token_ids)
     if largest >= opened.vocab:
         raise BadValue(
-            f"the prompt has {opened.tokenizer.decode([largest])!r}, which is token "
+            f"the prompt contains {opened.tokenizer.decode([largest])!r}, token "
             f"{largest} of the tokenizer, but {opened.pair.target.model!r} has rows "
             f"for {opened.vocab} tokens: leave it out, or give a checkpoint whose "
             "weights match its tokenizer"
@@ -123,7 +123,7 @@ def encode(
         raise BadValue(
             f"the prompt has {len(token_ids)} tokens; with max_new_tokens="
             f"{max_new_tokens} it exceeds the {opened.context} tokens that pair "
-            f"{opened.pair.name!r} can hold: shorten either"
+            f"{opened.pair.name!r} can read: shorten either"
         )
     return tuple(token_ids)
 

@@ -3,8 +3,8 @@
 resvg converts SVG to PNG, without a browser. It draws text with the fonts that it is
 given or finds on the machine; without a font it silently omits the text. So speclib
 depends on a package with a font (font-source-sans-pro). Characters that this font lacks
-(it has Latin, Greek and Cyrillic) are drawn with the machine's fonts; only then can the
-bytes differ between machines.
+(it covers Latin, Greek and Cyrillic) are drawn with the machine's fonts; only then can
+the bytes differ between machines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .text_in_pictures import font_files
 SCALE = 2  # pixels of a PNG per pixel of its SVG: sharp when projected
 NOTEBOOK_SCALE = 1  # smaller in a notebook, which stores every PNG that it displays
 
-# The characters that the font has: Latin, Greek, Cyrillic, and punctuation.
+# The characters that the font covers: Latin, Greek, Cyrillic, and punctuation.
 COVERED = re.compile("[\u0000-\u052f\u1e00-\u22ff]*")
 
 # What a notebook displays, and its metadata, both by MIME type.

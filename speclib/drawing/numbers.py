@@ -35,7 +35,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of 1 as "63 %", or a dash if it is not finite."""
+    """A share as a percentage, "63 %", or a dash if it is not finite."""
     if not isfinite(share):
         return DASH
     return f"{round(100 * share)} %"

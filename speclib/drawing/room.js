@@ -2,7 +2,7 @@
 // Python puts this before the scripts of the widgets.
 
 const LEAST_CHANGE = 8;               // pixels: a smaller change in width causes no new layout
-const REST = 120;                     // milliseconds without a change until the page is settled
+const REST = 120;                     // milliseconds without a change: then the page has settled
 
 // Calls `tell` with the width in pixels that `element` has for a picture, and again when the window
 // has changed and settled. Returns a function that stops this.
@@ -26,7 +26,7 @@ function measureWidth(element, tell) {
 }
 
 // Runs `work` now and after each change of the page, once the page has settled. All pictures on a
-// page share one observer with this name.
+// page share one observer per name.
 function watchPage(name, work) {
   work();
   const watches = (window.speclibWatches ??= {});

@@ -3,7 +3,7 @@
 A picture is self-contained: colours and fonts are attributes, and tooltips are
 ``<title>`` elements. Coordinates are pixels from the card's upper left corner, y
 downwards. An element's ``kind`` becomes its class, which tests and style sheets use.
-Knows no data.
+This module knows nothing about the data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from zlib import crc32
 
 from .text_in_pictures import FONT_SIZE
 
-# A browser uses the first of these that it finds; PNGs have Source Sans Pro.
+# A browser uses the first of these that it finds; PNGs use Source Sans Pro.
 FONT_FAMILIES = (
     "'Source Sans Pro','Source Sans 3','Helvetica Neue',Arial,'Noto Sans',sans-serif"
 )

@@ -1,6 +1,6 @@
 """Text in pictures: its font, its width, and the spelling of tokens.
 
-Knows no markup and no notebook.
+This module uses no markup and no notebook.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ FACES = ("SourceSansPro-Regular.ttf", "SourceSansPro-Semibold.ttf")
 JOINERS = "\u200c\u200d"  # not printable, but Indic scripts need them
 
 # A browser without Source Sans Pro uses the next font in svg.FONT_FAMILIES. So a text
-# gets the width that it needs in any of them: its width in Source Sans Pro times a
-# safety factor. Arial (as wide as Helvetica) and Noto Sans have lowercase letters at
-# most about 1.1 times as wide, capitals up to 1.3 times. With these factors no word in
-# this repository is more than 2 pixels wider than estimated. A browser with none of the
+# gets enough width for any of them: its width in Source Sans Pro times a safety factor.
+# In Arial (as wide as Helvetica) and Noto Sans, lowercase letters are at most about 1.1
+# times as wide, and capitals up to 1.3 times. With these factors no word in this
+# repository is more than 2 pixels wider than estimated. A browser with none of the
 # fonts may choose a wider one.
 LOWERCASE_SAFETY = 1.12
 SAFETY = 1.25  # for capitals, digits and signs
@@ -61,13 +61,13 @@ def advance_widths() -> dict[str, float]:
 
 @lru_cache(maxsize=1 << 14)
 def text_width(text: str, size: float = FONT_SIZE) -> float:
-    """The most pixels that a text takes in any font of the list."""
+    """The most pixels that a text takes in any font of ``svg.FONT_FAMILIES``."""
     return sum(letter_width(letter) for letter in text) * size
 
 
 @lru_cache(maxsize=1 << 10)
 def letter_width(letter: str) -> float:
-    """The most width that a letter takes, as a share of the font size."""
+    """The greatest width of a letter in any font, as a share of the font size."""
     if letter in WIDER_ELSEWHERE:
         return WIDER_ELSEWHERE[letter]
     if letter in advance_widths():

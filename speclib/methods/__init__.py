@@ -1,8 +1,8 @@
 """The registry of methods: a new one needs a file, an import and a line in METHODS.
 
-A method's ``ABOUT`` has the facts that timelines, planners, tests and "auto" use.
+A method's ``ABOUT`` contains the facts that timelines, planners, tests and "auto" use.
 
-Methods import ``core``, the types of ``worlds`` and the results of ``operations``:
+Methods import ``core``, the types of ``worlds`` and the results of ``operations``, but
 never time, randomness, torch or models. Every registered method is tested for
 losslessness in all its variants.
 """
@@ -91,9 +91,9 @@ def find(
     """The method registered as ``name``.
 
     ``settings``: names of settings that the method must have; ``gamma`` is always
-    allowed. ``caller``: the function that the user called, who may have meant one of
-    its arguments. Raises SpeclibError, listing the known names, for an unknown method
-    or setting.
+    allowed. ``caller``: the function that the user called; an unknown setting may be a
+    misspelling of one of its arguments. Raises SpeclibError, listing the known names,
+    for an unknown method or setting.
     """
     if name not in METHODS:
         raise unknown_name(f"unknown method {name!r}", name, METHODS)
@@ -114,7 +114,7 @@ def _arguments(function: Callable[..., object]) -> list[str]:
 
 
 def about(method: str) -> About:
-    """The ``ABOUT`` in a method's source file; only its name if there is none."""
+    """The ``ABOUT`` in a method's source file; if it has none, just the name."""
     only_the_name = About(name=method)
     if method not in METHODS:
         return only_the_name

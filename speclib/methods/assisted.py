@@ -25,18 +25,19 @@ def assisted(
     target writes it anyway.
 
     ``schedule="heuristic"``: two more draft tokens next time if all were accepted, else
-    one fewer, at least one. ``"constant"``: always the same number. The defaults are
-    transformers 5.23's.
+    one fewer, but at least one. ``"constant"``: always the same number. The defaults
+    are those of transformers 5.23.
 
     Source: Gante 2023, "Assisted Generation: a new direction toward low-latency text
     generation"; transformers 5.23, ``AssistedCandidateGenerator``; confidence: its
     ``ConfidenceCriteria``.
-    Differences from transformers: none in tokens or forward passes of a request; in
+    Differences from transformers: none in a request's tokens or forward passes; in
     both, each model's first pass is its prefill. Every request starts with the initial
     number (there: "heuristic_transient"; its "heuristic" carries the number over to the
     next request). If scikit-learn is installed, transformers also moves the threshold
     along the ROC curve of past tests; here it is fixed. After a rejection, transformers
-    feeds two tokens to the next draft pass; here only those that its KV cache lacks.
+    feeds two tokens to the next draft pass; here only the tokens that the draft's KV
+    cache lacks are fed.
     """
     require_one_of("schedule", schedule, ("constant", "heuristic"))
     require_counts(num_assistant_tokens=num_assistant_tokens)

@@ -1,4 +1,4 @@
-"""Plain decoding: one target pass per token. The baseline of all other methods."""
+"""Plain decoding: one target pass per token. The baseline for all other methods."""
 
 from __future__ import annotations
 

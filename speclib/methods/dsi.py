@@ -6,7 +6,7 @@ at once.
     target-2         d1 d2 ──┼──────┐               as soon as two drafts exist
     target-3               d3 d4 ───┼──────┐
                              │      │      │
-                             rows: any order in, applied in the order of the text
+                             rows arrive in any order, but are used in text order
 
 With one drafter, ceil(t_target / (lookahead * t_draft)) targets keep up with it.
 """
@@ -34,7 +34,7 @@ def dsi(
     test: str = "exact",
     block: int | None = None,
 ) -> None:
-    """Every drafter writes its own text; ``servers`` targets score what is drafted.
+    """Every drafter writes its own text; ``servers`` targets score the drafts.
 
     An idle target scores the texts that no target has scored yet. If the committed text
     is one of them, the target starts at once, so plain decoding continues regardless of
@@ -47,8 +47,8 @@ def dsi(
     many tokens a drafter writes per operation; None means ``lookahead``.
 
     All results that arrive at the same moment are recorded before the next decision;
-    the paper leaves that order open. (docs/decisions.md has the cost of this order and
-    of blocks.)
+    the paper leaves that order open. (docs/decisions.md states the cost of this order
+    and of blocks.)
 
     With ``lookahead`` 1, one server and ``block`` 1 this is AMUSD (McDanel 2024,
     arXiv:2410.17375): a draft that never waits, and one target that scores everything

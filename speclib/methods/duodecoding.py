@@ -31,23 +31,23 @@ def duodecoding(
     new sequences: the sequence that begins with this token, if any, becomes the next
     window. See ``DraftSequences`` for the number of sequences.
 
-    A round takes max(gamma * t_draft, t_target), so the paper's gamma is
-    c = t_target / t_draft, measured.
+    A round takes max(gamma * t_draft, t_target), so the paper sets gamma to the
+    measured c = t_target / t_draft.
 
     ``k``: a fixed number of sequences; None: as many as the draft's own probabilities
-    suggest, at most ``most``. ``first``: the first round's budget, small because no
-    token is committed before that round ends (TTFT). ``most`` and ``first`` are the
-    published code's.
+    suggest, but at most ``most``. ``first``: the first round's budget, small because no
+    token is committed before that round ends (TTFT). ``most`` and ``first`` are from
+    the published code.
 
     Drafts are greedy at every temperature, and pass if the target itself draws the same
-    token there. So the output is plain decoding's own, token for token.
+    token at that position. So the output is plain decoding's own, token for token.
 
     Source: Lv et al. 2025, section 3, Algorithm 1.
     Differences from the paper: it verifies by speculative sampling, and its code
     handles greedy decoding only; since the drafts' q is one-hot, both rules accept a
-    token x with probability p(x). The published code has c typed in; here it is
-    measured. A sequence that is not chosen is dropped. Its KV cache is dropped too,
-    except for the part that the next text shares with it.
+    token x with probability p(x). The published code hard-codes c; here it is measured.
+    A sequence that is not chosen is dropped. Its KV cache is dropped, too, except for
+    the part that the next text shares with it.
     """
     require_counts(k=k, most=most, first=first)
     window: tuple[Drafted, ...] = ()
@@ -70,7 +70,7 @@ def duodecoding(
 def choose_sequence(
     world: World, sequences: tuple[tuple[Drafted, ...], ...], target_token: Tokens
 ) -> tuple[Drafted, ...]:
-    """The rest of the sequence that begins with the target's token; () without one.
+    """The rest of the sequence that begins with the target's token, or () if none does.
 
     The trace counts this as one test: the chosen sequence's first token is accepted, or
     else the likeliest sequence's first token is rejected.

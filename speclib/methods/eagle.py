@@ -20,16 +20,16 @@ def eagle(world: World, gamma: int, width: int = 10, budget: int = 59) -> None:
     ``width``: how many nodes of a level are expanded (see ``DraftDynamicTree``).
     ``budget``: how many nodes the tree has.
 
-    A target pass returns distributions and also the *features* of the tokens that it is
-    fed, which are the input of its LM head. The draft is a head with one layer that
+    A target pass returns not only distributions but also *features* of the tokens that
+    it is fed: the inputs of its LM head. The draft is a head with one layer that
     continues from these features (``models/eagle_head.py``)::
 
         a round    head: ``gamma`` passes   from the features of the text so far
                    target: one pass         tests the tree; features of what it accepts
 
-    So the first round is a target pass alone: it reads the prompt, and returns the
-    first token and the first features. Later the head gets the features of the last
-    pass; its KV cache has the earlier ones.
+    So the first round is only a target pass: it reads the prompt, and returns the first
+    token and the first features. Later the head gets the features of the last pass; it
+    has already read the earlier ones into its KV cache.
 
     The candidates' q is one-hot: a candidate x is accepted with probability p(x), and
     each candidate that fails is removed from p, which is renormalised. That is lossless
@@ -41,9 +41,9 @@ def eagle(world: World, gamma: int, width: int = 10, budget: int = 59) -> None:
 
     Source: Li et al. 2024, "EAGLE: Speculative Sampling Requires Rethinking Feature
     Uncertainty", sections 3.1, 3.3; Li et al. 2024, "EAGLE-2: Faster Inference of
-    Language Models with Dynamic Draft Trees", section 4. The defaults, with gamma
-    ("auto") 6, are from its published script for 70B models.
-    Differences from the papers: the head's module lists the head's own differences. The
+    Language Models with Dynamic Draft Trees", section 4. The defaults, including 6 for
+    gamma="auto", are from its published script for 70B models.
+    Differences from the papers: those of the head are listed in its own module. The
     tree's shape follows the distributions after the sampler (greedy: at temperature 1).
     The KV caches keep only the line of first candidates: any other accepted candidate
     is fed again in the next pass.

@@ -22,20 +22,20 @@ def easyspec(
     A large target is spread over many devices, but its small draft usually runs on one
     of them while the others wait. Here the others take part: the attentions of ``lp``
     layers run at once, one on each device, and then their MLPs follow in order. The
-    result is *fuzzy*: close to the draft's own distribution, in fewer steps. That is
-    lossless, since the fuzzy distribution is the q that the target tests against.
+    result is *fuzzy*: close to the draft's own distribution, in fewer steps. Decoding
+    stays lossless, since the target tests against the fuzzy distribution as q.
 
     *Bonus calibration.* Errors in the draft's KV cache would add up. So after each
     verification every fuzzy entry is dropped, even for accepted tokens, and one exact
-    pass over these tokens and the bonus token rebuilds the cache. That pass also gives
-    the first level of the next tree, so it costs no additional pass:
+    pass over these tokens and the bonus token rebuilds the cache. That pass also drafts
+    the first level of the next tree, so no additional pass is needed:
 
         a round    exact pass | fuzzy pass ... fuzzy pass | target pass
                    t_draft    | (gamma - 1) * t_fuzzy     | t_target
 
-    ``calibrate=False``: the first pass is fuzzy too, and fuzzy cache entries are kept.
+    ``calibrate=False``: the first pass is fuzzy, too, and fuzzy cache entries are kept.
 
-    The loop is exactly tree SD's. The new part is inside the draft's forward pass
+    The loop is exactly that of tree SD. The new part is inside the draft's forward pass
     (``parallel/layer_parallel.py``). A pair's ``spread = "layers"`` gives the draft
     several devices. Any Llama or Qwen draft also works on one device, without a
     speed-up. With ``lp`` 1 every pass is exact, and this is ``tree``.

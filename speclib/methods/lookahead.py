@@ -30,22 +30,22 @@ from .method_facts import About
 
 
 def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -> None:
-    """Writes ahead in a window, and tests n-grams that it wrote before.
+    """Writes ahead in a window, and tests n-grams that it wrote there earlier.
 
     ``window``: how many n-grams the window has, one along each diagonal.
     ``ngram``: how many tokens an n-gram has; the window has one level fewer.
-    ``guesses``: how many n-grams the pool keeps for each first token, the latest ones.
+    ``guesses``: how many of the latest n-grams the pool keeps for each first token.
 
     The *lookahead branch* of the paper is the window: the last levels of a Jacobi
     iteration ahead of the text. The *verification branch* tests the pool's n-grams that
     begin with the text's last token.
 
     Source: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using
-    Lookahead Decoding", section 3, Algorithm 2; the defaults (W, N, G) are its
-    README's.
+    Lookahead Decoding", section 3, Algorithm 2; the defaults (W, N, G) are from its
+    README.
     Differences from the published code (github.com/hao-ai-lab/LookaheadDecoding, branch
     main, eed010d): it never credits a full match. If all tokens of an n-gram are
-    accepted, it counts one too few, so the token that the pass gives after them is
+    accepted, it counts one too few, so the token that the pass returns after them is
     thrown away and decoded again; its pull request 68 fixes this. And its window starts
     with random tokens of the prompt; here it starts with the prompt's tokens in order.
     The first difference usually costs the published code passes; the second costs or
@@ -54,7 +54,7 @@ def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -
     Differences from the paper: its window starts at random, ours as described above.
     N-grams with a common prefix share its tokens in the pass. When sampling, an n-gram
     is accepted as far as the target draws it; the paper tries and removes n-grams one
-    after the other, which accepts as often. The KV cache keeps only the first n-gram's
+    by one, which accepts equally often. The KV cache keeps only the first n-gram's
     tokens: any other accepted tokens are fed again. A pass moves the window by one
     position, no matter how many tokens are accepted, as in the published code
     ("ALWAYS_FWD_ONE"), and the prompt's n-grams stay out of the pool. The window is
@@ -137,7 +137,7 @@ class Window:
         return len(self.levels[-1])
 
     def parents(self, first: int) -> tuple[int, ...]:
-        """The parents of all nodes, which are numbered from ``first`` on.
+        """The parents of all nodes, which are numbered from ``first``.
 
         Level 0 is a line after the text. From level 1 down, a node's parent is the node
         one position before it in the level above::
@@ -182,17 +182,17 @@ class Pool:
         self._tails: dict[int, dict[Tokens, None]] = {}  # as ordered sets, oldest first
 
     def starting_with(self, token: int) -> list[Tokens]:
-        """The rest of each n-gram that begins with ``token``, the latest first."""
+        """The rest of each n-gram that begins with ``token``, latest first."""
         return list(reversed(self._tails.get(token, {})))
 
     def replace(self, ngram: Tokens, better: Tokens) -> None:
-        """Replaces ``ngram`` with ``better``, as the latest for its first token."""
+        """Replaces ``ngram`` with ``better``, now the latest for its first token."""
         first_token, tail = ngram[0], ngram[1:]
         self._tails.get(first_token, {}).pop(tail, None)
         self.add(better)
 
     def add(self, ngram: Tokens) -> None:
-        """Adds ``ngram`` as the latest for its first token."""
+        """Adds ``ngram``, now the latest for its first token."""
         first_token, tail = ngram[0], ngram[1:]
         tails = self._tails.setdefault(first_token, {})
         tails.pop(tail, None)

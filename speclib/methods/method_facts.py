@@ -1,4 +1,4 @@
-"""Facts about a method besides its algorithm, which its file states as ``ABOUT``.
+"""Facts about a method other than its algorithm; its file states them as ``ABOUT``.
 
 Timelines, planners, tests and "auto" read these facts, so none of them needs its own
 list of methods.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 Settings: TypeAlias = Mapping[str, Any]
-# A setting's value (None if it is not given) -> the words for it, or "".
+# Returns the words for a setting's value (None if it is not given), or "".
 Label: TypeAlias = Callable[[Any], str]
 
 
@@ -33,11 +33,11 @@ class About:
     ``passes_without_drafts``, the draft passes of a round that draft nothing.
     ``variants``: the settings to test; ``gamma`` is added if the method has it.
     ``depends_on_timing``: its operations depend on which one ends first, so they differ
-    on another clock. ``needs_datastore``: a plan omits the method unless the pair
-    has a datastore. ``needs_head``: its draft is a head on the target's features.
+    between clocks. ``needs_datastore``: a plan omits the method unless the pair has a
+    datastore. ``needs_head``: its draft is a head on the target's features.
     ``uses_draft``: whether a draft model writes anything. ``narrow``: the settings, or
-    the method, to use instead if passes over many tokens cost much more than over one,
-    as on a CPU.
+    the method, to use instead if a pass over many tokens costs much more than a pass
+    over one, for example on a CPU.
     """
 
     name: str

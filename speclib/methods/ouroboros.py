@@ -50,14 +50,14 @@ def ouroboros(
     *Lengthening.* The pool's latest ``phrases`` that once followed the last drafted
     token are added after it, as a tree. A token x of a phrase is accepted with
     probability p(x); siblings that fail are removed from p. Drafted tokens are tested
-    by the ratio test.
+    with the ratio test.
 
-    *Phrases from the verification.* From each rejected or untested draft on, the
+    *Phrases from the verification.* Starting after each rejected or untested draft, the
     target's answers form a phrase, up to and including the first answer that differs
     from the next drafted token. A phrase that was tried is replaced with the target's
     answers along it. Each answer follows the tried tokens, so after the first answer
     that differs from them, the rest is a guess. The pool keeps the latest phrases for
-    each token, of at most ``ngram`` - 1 tokens.
+    each token; they have at most ``ngram`` - 1 tokens.
 
     *Why it is lossless.* A coin belongs to a position of the text and to a purpose,
     such as drafting. In drafting, the pool changes only the number of passes. In
@@ -76,18 +76,18 @@ def ouroboros(
     warm start); each request starts with an empty pool.
     Differences from that code, which
 
-    - is greedy only; here any sampler is lossless;
-    - keeps only whole phrases of the verification; here shorter ones are kept, too;
+    - is greedy only; here any sampler can be used, and is lossless;
+    - keeps only whole phrases from the verification; here shorter ones are kept, too;
     - credits a phrase that matches to its end with one token too few;
     - corrects tried phrases only if all drafts were accepted: if one failed, line 103
-      counts the phrases before line 115 joins them, which counts none of the default
-      three; here they are always corrected;
+      counts the phrases before line 115 joins them, so the default three count as none;
+      here they are always corrected;
     - starts its window with random tokens of the prompt; here they are in order;
     - feeds phrases with a common prefix separately; here the prefix is fed once.
 
-    Three more choices are ours: a draft with an end token gets no phrase; the window
-    continues from drafts that are rejected later, and is not moved back; and near the
-    end of the models' context each pass of the draft writes one token.
+    Three more choices are ours: no phrase is added to a draft with an end token; the
+    window continues from drafts that are rejected later, and is not moved back; and
+    near the end of the models' context each pass of the draft writes one token.
     """
     require_counts(least=0, phrases=phrases, window=window)
     require_counts(guesses=guesses)
@@ -127,8 +127,8 @@ def draft_by_phrases(
 ) -> tuple[Drafted, ...]:
     """Drafts ``gamma`` tokens after the world's text with lookahead decoding.
 
-    They are the same tokens that the draft would write one per pass, as it does without
-    a ``window``. The window's n-grams are added to the ``pool``.
+    They are the same tokens that the draft would write one per pass; without a
+    ``window`` it does so. The window's n-grams are added to the ``pool``.
     """
     if window is None:
         return world.wait(world.draft.propose(world.text, gamma))
@@ -142,7 +142,7 @@ def draft_by_phrases(
         if not window_fits:
             return drafted + world.wait(world.draft.propose(text, left))
 
-        # The last token needs no candidate: the pass itself gives it.
+        # The last token needs no candidate: the pass itself writes it.
         last_token = text[-1]
         paths = [tail[: left - 1] for tail in pool.starting_with(last_token)]
         tokens, parents = merged(paths)
@@ -213,7 +213,7 @@ def answers_after_nodes(tree: CandidateTree, rows: Rows, committed: Tokens) -> T
     Along the accepted path these are the ``committed`` tokens, elsewhere the target's
     likeliest tokens.
     """
-    # The row after a node has the node's number + 1, and that after the text is row 0.
+    # Row 0 follows the text, and row n + 1 follows node n.
     answers: list[int] = rows.argmax(-1).tolist()
     node: int | None = TEXT
     for token in committed:
@@ -241,7 +241,7 @@ def learn_from_failed_drafts(
 ) -> None:
     """Adds the target's answers after the drafted tokens that failed, as phrases.
 
-    ``first_failed``: the index of the first one; the tokens after that were not tested.
+    ``first_failed``: the index of the first one; the tokens after it were not tested.
     If all drafts were accepted, nothing is added.
     """
     failed_nodes = range(first_failed, len(drafted))

@@ -29,17 +29,17 @@ def pearl(
 ) -> None:
     """Drafts ``gamma`` tokens *while* the target scores what was drafted before.
 
-    ``window`` has the drafted tokens that still await the target. If it is empty, the
-    round is *pre-verify*: the target's row for the bare text tests the first token that
-    is being drafted meanwhile. Otherwise it is *post-verify*: the target is fed the
-    window, its rows test the window, and its last row tests the first token that is
+    ``window`` contains the drafted tokens that still await the target. If it is empty,
+    the round is *pre-verify*: the target's row for the bare text tests the first token
+    that is being drafted meanwhile. Otherwise it is *post-verify*: the target is fed
+    the window, its rows test the window, and its last row tests the first token that is
     being drafted meanwhile.
 
     A round takes max(gamma * t_draft, t_target) and commits at most gamma tokens. So
     the speed-up over plain decoding is at most c = t_target / t_draft, and the paper's
     gamma is round(c).
 
-    ``without``: "pre-verify" or "post-verify" runs that ablation of the paper.
+    ``without``: "pre-verify" or "post-verify" runs the paper's ablation without it.
     ``test``: "ratio", "block" or "exact", as in ``speculative``.
 
     Source: Liu et al. 2025, sections 3.2-3.4, Algorithms 1 and 2, Table 9.

@@ -26,8 +26,8 @@ def prompt_lookup(
     ``PromptLookupCandidateGenerator``, which has these defaults (there a user must
     give ``prompt_lookup_num_tokens``; the class's default is 10).
     Differences from transformers: none in tokens or forward passes. When sampling,
-    transformers draws from p and compares; here the ratio test accepts with p(x), else
-    draws from the residual, which gives the same distribution.
+    transformers draws from p and compares; here the ratio test accepts x with
+    probability p(x), else draws from the residual. The distribution is the same.
     """
     require_counts(
         num_tokens=num_tokens, max_matching_ngram_size=max_matching_ngram_size

@@ -20,15 +20,15 @@ from .method_facts import About
 def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> None:
     """Looks up the end of the text in a datastore, and tests what follows it there.
 
-    It looks up the longest suffix of the text that occurs in the world's datastore, of
-    at most ``longest`` tokens. The ``length`` tokens after each occurrence form a tree.
-    Its ``nodes`` most frequent nodes are scored in one pass, and the target's own draws
-    decide how far the tree is followed. Without a datastore, the text itself is
-    searched.
+    The method looks up the longest suffix of the text that occurs in the world's
+    datastore, up to ``longest`` tokens. The ``length`` tokens after each occurrence
+    form a tree. Its ``nodes`` most frequent nodes are scored in one pass, and the
+    target's own draws decide how far the tree is followed. Without a datastore, the
+    text itself is searched.
 
     The speed depends on the texts that are searched. A pair can name its own texts as
-    ``datastore``. The default is tasks from our generators, which flatter REST with the
-    embedded models: see ``data.retrieval.held_out_text``.
+    ``datastore``. The default texts are tasks from our generators, which flatter REST
+    with the embedded models: see ``data.retrieval.held_out_text``.
 
     Source: He et al. 2024, "REST: Retrieval-Based Speculative Decoding", section 3; the
     published code, which has these defaults.
@@ -53,7 +53,7 @@ def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> 
 
 
 def heaviest_paths(continuations: Iterable[Tokens], most: int) -> list[Tokens]:
-    """The ``most`` prefixes that most continuations share, the heaviest branch first.
+    """The ``most`` prefixes that most continuations share, heaviest branch first.
 
     A path's weight is the number of continuations that begin with it. Its prefixes
     weigh at least as much, so the chosen paths form a tree. The order is depth first:

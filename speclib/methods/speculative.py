@@ -15,8 +15,8 @@ def speculative(world: World, gamma: int, test: str = "ratio") -> None:
 
     The target waits while the draft writes, and the draft waits while the target
     computes gamma + 1 distributions. All drafts before the first rejection are
-    committed, and one more token: its replacement, or a bonus from the last
-    distribution if all were accepted. So a round commits 1 to gamma + 1 tokens and
+    committed, and one more token: the rejected draft's replacement, or a bonus from the
+    last distribution if all were accepted. So a round commits 1 to gamma + 1 tokens and
     takes gamma * t_draft + t_target.
 
     ``test``: "ratio" tests draft by draft; "block" tests all together, and on average

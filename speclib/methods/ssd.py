@@ -9,7 +9,7 @@ from all of them at once:
                                                      (2, e): number of accepted tokens,
                                                      and the token that follows
     outcome (1, b):   b1 b2 is the next window       a hit: nothing is left to draft
-    outcome (1, x):   no branch is for it            a miss: the draft starts over
+    outcome (1, x):   it has no branch               a miss: the draft starts over
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ def ssd(
     miss takes gamma * t_draft more. Each commits 1 to gamma + 1 tokens. So gamma="auto"
     is round(c - 1).
 
-    ``fan``: a count, or a list of counts by the number of accepted drafts, from 0; the
-    last count also applies to all larger numbers. ``fan_after_miss``: the fan of rounds
+    ``fan``: a count, or a list of counts for 0, 1, 2 ... accepted drafts; the last
+    count also applies to all larger numbers. ``fan_after_miss``: the fan of rounds
     after a miss, if it differs, as in the paper. ``allotted_fan`` computes the paper's
     allocation. ``test``: "ratio", "block" or "exact", as in ``speculative``.
 
     ``scale``: the paper's C. Below 1, the draft's likeliest tokens are drafted less
     often than their probability, so that the target's own token is more often among the
     guesses after a rejection. ``scaled``: how many tokens are scaled; None: the largest
-    fan plus one, as in the published code; the paper's text has one less.
+    fan plus one, as in the published code; the paper's text says one fewer.
 
     Source: Kumar, Dao and May 2026, "Speculative Speculative Decoding" (SSD, Saguaro),
     arXiv:2603.03251.

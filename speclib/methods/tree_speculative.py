@@ -15,7 +15,7 @@ def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) ->
     The draft makes a tree of ``gamma`` levels, one pass each, with at most ``width``
     nodes per level and ``budget`` in all (see ``DraftTree``). In the target's pass a
     node attends to the text and to its own path. Then the tree is followed from the
-    text as far as candidates are accepted:
+    text as long as candidates are accepted:
 
         text ──┬── a  failed: p becomes norm(max(0, p - q_a))
                ├── b  accepted ──┬── c  failed

@@ -1,7 +1,7 @@
 """Drafting a tree whose shape follows the draft's confidence, with or without features.
 
-Knows no method, and uses only a model's ``rows``, ``chances``, ``level`` (one pass for
-a whole level) and ``reading`` (a head that reads features).
+This module depends on no method, and uses only a model's ``rows``, ``chances``,
+``level`` (one pass for a whole level) and ``reading`` (a head that reads features).
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class DraftDynamicTree(DraftingByLevel):
         return super().within(min(tokens_left, self.budget))
 
     def run(self, model: Model, run: DecodingRun) -> Output:
-        """((tokens, parents), the chance of each node [nodes])."""
+        """Returns ((tokens, parents), the chance of each node [nodes])."""
         with self._passes_of(model):
             return self._draft(model, run)
 
@@ -164,7 +164,7 @@ def best(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
 def tree_of(chosen: Sequence[Candidate]) -> Output:
     """The ``chosen`` nodes, parents before their children, as a tree and its chances.
 
-    ((tokens, parents), [nodes]), depth first.
+    Returns ((tokens, parents), chances [nodes]), depth first.
     """
     node_of = {candidate.number: node for node, candidate in enumerate(chosen)}
     tokens = [candidate.token for candidate in chosen]

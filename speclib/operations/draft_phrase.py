@@ -1,6 +1,7 @@
 """Drafting several tokens in one pass, along phrases that were seen before.
 
-Knows no method and no pool of phrases; the caller passes the phrases to try.
+This module depends on no method and no pool of phrases: the caller passes the phrases
+to try.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class DraftPhrase(Drafting):
                    └── d
 
     So it drafts the same tokens as ``Propose`` with the same coins, and each token has
-    the q that it was drawn from. Candidates only save passes.
+    the q that it was drawn from. Candidates merely save passes.
 
     ``likeliest_count``: for how many of the last nodes to return the likeliest next
     token. These nodes are fed for no other purpose.
@@ -83,7 +84,7 @@ class DraftPhrase(Drafting):
     gives_distributions: ClassVar[bool] = True
 
     def within(self, tokens_left: int) -> DraftPhrase:
-        """Unchanged: its text already has every token that is fed."""
+        """Unchanged: its text already contains every token that is fed."""
         return self
 
     @property
@@ -137,7 +138,7 @@ class DraftPhrase(Drafting):
 
     def is_recorded(self, event: OwnEvent) -> bool:
         if event.cancelled:
-            return True  # it gave no result
+            return True  # it has no result
         fed_beyond_text = event.payload.drafts_fed(event.tokens)
         text_length = event.kept + event.fed - fed_beyond_text
         is_same_text = text_length == len(self.bare_text)

@@ -1,6 +1,7 @@
-"""Drafting several sequences at once that begin with different tokens.
+"""Drafting several sequences at once, which begin with different tokens.
 
-Knows no method, and uses only a model's ``rows``, ``chances`` and ``continued``.
+This module depends on no method, and uses only a model's ``rows``, ``chances`` and
+``continued``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .payload import DraftPayload, OwnEvent
 
 @dataclass(frozen=True)
 class DraftedSequences(DraftPayload):
-    """The event's tokens are ``count`` sequences of one length, one after the other.
+    """The event's tokens are ``count`` sequences of equal length, one after another.
 
     ``fed``: how many drafted tokens were fed. ``threshold``: theta, or 0 if the number
     of sequences was given. ``chances``: the draft's probability of each first token.
@@ -57,7 +58,7 @@ class DraftedSequences(DraftPayload):
 class DraftSequences(Drafting):
     """Draft greedily after ``text``: several sequences if the draft is unsure.
 
-    ``n``: tokens in all, the budget. The result is k sequences of n // k tokens each.
+    ``n``: the budget, in tokens. The result is k sequences of n // k tokens each.
 
     P_i is the draft's i-th highest probability at the first position, and P its highest
     at the second, both at temperature 1. One sequence begins with the likeliest token,
@@ -81,7 +82,7 @@ class DraftSequences(Drafting):
     payload_type: ClassVar = DraftedSequences
 
     def run(self, model: Model, run: DecodingRun) -> Output:
-        """(sequences, [theta, then P_i of each])."""
+        """Returns (sequences, [theta, P_i of each sequence])."""
         if not self.n:
             return Output((), np.zeros(1))
 
@@ -110,7 +111,7 @@ class DraftSequences(Drafting):
         return Output(sequences, np.array([theta, *chances[ranked[:count]]]))
 
     def _allowed(self, likely: int) -> int:
-        """The largest divisor of the budget up to both ``likely`` and ``most``."""
+        """The budget's largest divisor that exceeds neither ``likely`` nor ``most``."""
         allowed = 1
         for count in range(1, self.most + 1):
             if count <= likely and self.n % count == 0:

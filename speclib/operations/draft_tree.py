@@ -1,7 +1,7 @@
 """Drafting a tree of candidates, one level per pass.
 
-Knows no method, and uses only a model's ``rows``, ``chances``, ``level`` (one pass for
-a whole level) and ``drafting`` (layers that share an input).
+This module depends on no method, and uses only a model's ``rows``, ``chances``,
+``level`` (one pass for a whole level) and ``drafting`` (layers that share an input).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class DraftTree(DraftingByLevel):
     probability of the path to the node, times the k-th highest probability after it. A
     node has as many children as it has rank chances among the ``width`` best of its
     level. This number never depends on a token that is yet to be drawn; otherwise the
-    tokens would not be distributed as q.
+    tokens would not be distributed according to q.
 
     *Layers that share an input.* With ``lp`` above 1 the passes are fuzzy: up to ``lp``
     of the draft model's layers get the same input. A model that cannot do this raises
@@ -121,7 +121,7 @@ class DraftTree(DraftingByLevel):
             return self._draft(model, run)
 
     def _passes_of(self, model: Model) -> AbstractContextManager[None]:
-        """A context in which the model's passes are fuzzy, if ``lp`` asks for it."""
+        """A context in which the model's passes are fuzzy if ``lp`` is above 1."""
         if self.lp is None:
             return nullcontext()
         return model.drafting(self.lp, self.calibrate)
@@ -201,7 +201,7 @@ class DraftTree(DraftingByLevel):
                 chances = without(token, chances)
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
-        """If nothing is cached, the first pass is always exact."""
+        """The passes; if nothing is cached, the first one is exact in any case."""
         passes = super().passes(kept, fed)
         exact = 1 if self.calibrate or not kept else 0
         fuzzy = [forward._replace(lp=self.lp) for forward in passes[exact:]]
@@ -217,7 +217,7 @@ class DraftTree(DraftingByLevel):
         return Given(tree, tokens, payload)
 
     def _fuzzy_slots(self, kept: int, fed: int, fed_drafts: int) -> int:
-        """The number of slots filled by fuzzy passes: all but an exact first pass's."""
+        """How many slots fuzzy passes filled; an exact first pass does not count."""
         if self.lp is None or self.lp == 1:
             return 0
         first_is_exact = self.calibrate or not kept

@@ -1,6 +1,7 @@
 """What drafting operations have in common.
 
-Knows no method, and uses only a model's ``rows``, ``chances`` and ``level``.
+This module depends on no method, and uses only a model's ``rows``, ``chances`` and
+``level``.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ class DraftingByLevel(Drafting):
         return self.n - 1
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
-        """The first pass, then the further ones.
+        """The first pass, then the others.
 
-        We treat the further passes as equal, each fed the same share of the tokens.
+        We assume that the others are equal: each is fed the same share of the tokens.
         """
         first = len(self.text) - kept
         later = fed - first
@@ -69,7 +70,7 @@ def level_rows(
 ) -> Rows:
     """The draft's rows [new, V] after a tree's last ``new`` nodes; see Model.level.
 
-    Without any node, it is the row [1, V] after the bare text.
+    Without nodes, it is the row [1, V] after the bare text.
     """
     if parents:
         return model.level(text, tuple(parents), new, sampler)

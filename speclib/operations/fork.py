@@ -1,6 +1,6 @@
 """Drafting after several guesses of the target's next token.
 
-Knows no method, and uses only a model's ``graded`` and ``level``.
+This module depends on no method, and uses only a model's ``graded`` and ``level``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Branches: TypeAlias = Mapping[Outcome, tuple[Drafted, ...]]
 
 @dataclass(frozen=True)
 class DraftedBranches(DraftPayload):
-    """The event's tokens are branches of equal length, one after the other.
+    """The event's tokens are branches of equal length, one after another.
 
     Branch i was drafted for the outcome (``accepted[i]``, ``guesses[i]``). ``window``:
     how many tokens at the text's end await a test; a guess is at the position of one of
@@ -100,7 +100,7 @@ class Fork(DraftingByLevel):
     result is Branches: n Drafted tokens with their q for every guessed outcome.
 
     Branches share the coins of a position, since at most one branch is followed.
-    ``index``: which coins of a position they use.
+    ``index``: which of a position's coins they use.
 
     ``factor``: multiplies the probabilities of the ``likeliest`` tokens in each q.
     Below 1, drafts are rejected more often, but the target's token is then more often
@@ -134,13 +134,13 @@ class Fork(DraftingByLevel):
         return not self.most_drafts
 
     def within(self, tokens_left: int) -> Fork:
-        """The same, cut; the guess that begins each branch also takes a position."""
+        """The same operation, shortened; each branch's guess needs a position, too."""
         return super().within(max(0, tokens_left - 1))
 
     def run(self, model: Model, run: DecodingRun) -> Output:
-        """((outcomes, tokens of each branch), q rows [branches * n, V]).
+        """Returns ((outcomes, tokens of each branch), q rows [branches * n, V]).
 
-        An empty operation reads nothing, and its first part is ().
+        An empty operation reads nothing, and the first part of its output is ().
         """
         if self.is_empty:
             return Output((), np.empty((0, model.vocab)))

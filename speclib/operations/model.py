@@ -1,4 +1,4 @@
-"""What an operation may ask of a model, with defaults for all that is optional.
+"""What an operation may ask of a model, with defaults for everything optional.
 
 A model predicts which token follows a text. It must return the rows after a text, and
 manage its cache. Everything else has a default here, which reads path by path or has no
@@ -10,9 +10,9 @@ effect, so callers need not check what a model can do:
     drafting             several layers that share one input (EasySpec's fuzzy passes)
     reading, features    a draft that continues from the target's features (EAGLE)
     go_to_first, _last   several devices that compute one at a time
-    wait_for_device      a device that still computes after the call returns
+    wait_for_device      a device that is still computing after the call returns
 
-Knows no operation, no method and no clock.
+This module uses no operation, no method and no clock.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Model(ABC):
     def chances(self) -> Row:
         """The probabilities [vocab] after the last text, at temperature 1.
 
-        Raises NotImplementedError by default: a model need not have them.
+        Raises NotImplementedError by default: a model need not provide them.
         """
         raise NotImplementedError(f"{type(self).__name__} has no probabilities")
 
@@ -137,7 +137,7 @@ class Model(ABC):
     def continued(
         self, text: AnyText, starts: Sequence[Tokens], n: int
     ) -> tuple[Tokens, ...]:
-        """Continues each of ``starts`` greedily after ``text``, to ``n`` tokens.
+        """Continues each of ``starts`` greedily after ``text``, up to ``n`` tokens.
 
         By default the sequences are continued one by one, and the first sequence last,
         so that it stays in the KV cache.
@@ -156,7 +156,7 @@ class Model(ABC):
 
         calibrate: whether its first pass is exact.
 
-        By default a model computes its layers one after the other, and raises
+        By default a model computes its layers one after another, and raises
         SpeclibError if ``lp`` is above 1.
         """
         if lp > 1:
@@ -192,4 +192,4 @@ class Model(ABC):
         """Moves to the last of several devices, with the KV cache."""
 
     def wait_for_device(self) -> None:
-        """Waits until the device has computed all that was launched on it."""
+        """Waits until the device has computed everything that was launched on it."""

@@ -13,7 +13,7 @@ An operation answers all questions about itself, so no other code branches on it
     on the controller   result, payload_type      for the method, and for the trace
     in a replay         recorded, is_recorded     its output, from a trace
 
-Knows no method, no clock and no world.
+This module uses no method, clock or world.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Operation(ABC):
         return False
 
     def within(self, tokens_left: int) -> Self:
-        """The same, cut to a context of ``tokens_left`` tokens after the text."""
+        """The same operation, shortened to ``tokens_left`` tokens after the text."""
         return self
 
     def concerns(self, text: AnyText) -> bool:
@@ -185,7 +185,7 @@ class Operation(ABC):
         """What the method gets and the trace shows, on the controller."""
 
     def unfinished(self) -> Payload:
-        """What the trace shows without an output."""
+        """What the trace shows if there is no output."""
         return self.payload_type()
 
     @abstractmethod
@@ -193,7 +193,7 @@ class Operation(ABC):
         """Its output in a recorded run, from an ``event`` that has a result."""
 
     def is_recorded(self, event: OwnEvent) -> bool:
-        """Whether a finished ``event`` of this name can be this operation's."""
+        """Whether a finished ``event`` of this name can belong to this operation."""
         if event.cancelled:
             return True  # it may have ended anywhere
         drafts_fed = event.payload.drafts_fed(event.tokens)
@@ -202,7 +202,7 @@ class Operation(ABC):
 
 
 def perform(operation: Operation, model: Model, run: DecodingRun) -> Performed:
-    """Runs ``operation`` on ``model``, and first empties its cache in a new run."""
+    """Runs ``operation`` on ``model``, after emptying its cache if the run is new."""
     if model.run_number != run.number:
         model.run_number = run.number
         model.reset()

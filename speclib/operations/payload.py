@@ -1,4 +1,4 @@
-"""What a trace event shows of its operation, beyond what every event has.
+"""What a trace event records about its operation, beyond what every event records.
 
 A payload answers questions about its event: how many forward passes there were, and
 which token follows which. So a reader of traces, such as a timeline, never branches on
@@ -74,7 +74,7 @@ class Payload:
         return self.depths(tokens)
 
     def is_line(self, tokens: Tokens) -> bool:
-        """Whether each token follows the one before it: one sequence, and no tree."""
+        """Whether each token follows the one before it: one sequence, not a tree."""
         return self.depths(tokens) == tuple(range(len(tokens)))
 
     def sequences(self, tokens: Tokens) -> tuple[Tokens, ...]:

@@ -51,8 +51,8 @@ class Propose(Drafting):
 
     ``index`` identifies the drafter: each drafter has its own coins.
 
-    ``confidence``: stop early, after an end token or after a token whose probability in
-    the draft is lower than this. Greedy rows are one-hot, so with a greedy sampler it
+    ``confidence``: stop early, after an end token or after a token that the draft gives
+    a lower probability than this. Greedy rows are one-hot, so with a greedy sampler it
     is the probability at temperature 1.
 
     ``mask``: the placeholder token of a draft trained to write all tokens in one pass.
@@ -62,7 +62,7 @@ class Propose(Drafting):
         fed      t1 t2 t3  m  m         n = 3
         drafts          d1 d2 d3        d3 depends on neither d1 nor d2
 
-    If it is stopped, its result is the tokens written until then.
+    If the operation is stopped, its result is the tokens written so far.
 
     A draft with replicas on two devices writes the first half of the tokens, rounded
     up, on one device and the rest on the other (PEARL, Appendix G).
@@ -80,7 +80,7 @@ class Propose(Drafting):
     gives_distributions: ClassVar[bool] = True
 
     def concerns(self, text: AnyText) -> bool:
-        """Whether it can still give a token after ``text``."""
+        """Whether it can still write a token after ``text``."""
         is_same_way = begins_with(self.text, text) or begins_with(text, self.text)
         return is_same_way and len(self.text) + self.n > len(text)
 
@@ -138,13 +138,13 @@ class Propose(Drafting):
         return token in run.eos or bool(self.confidence > chances[token])
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
-        """The passes of any operation; with masks, a single pass."""
+        """The passes; with masks, a single pass."""
         if self.mask is None:
             return super().passes(kept, fed)
         return [Pass(fed=fed, kept=kept)] if fed else []
 
     def until(self, done: Performed, share: float) -> Performed:
-        """The tokens whose passes had ended, if all passes take equally long."""
+        """The tokens whose passes had ended, assuming that all take equally long."""
         if done.output is None:
             return Performed(None, done.kept, 0)
         tokens, rows = done.output

@@ -20,7 +20,7 @@ from .payload import OwnEvent, Payload
 # -- what a trace shows ----------------------------------------------------------------
 @dataclass(frozen=True)
 class Scored(Payload):
-    """The event's tokens are the fed ones; the last ``tested`` of them are tested."""
+    """The event's tokens are those that were fed; the last ``tested`` are tested."""
 
     tested: int = 0
 
@@ -97,8 +97,8 @@ class ScoreTree(TargetPass):
     ``likeliest_count``: in how many of the last rows only the likeliest token matters.
     The trace records these tokens, so that a replay can repeat them.
 
-    ``tested``: whether these rows also decide which tokens are accepted. Along the
-    committed text, a replay then repeats what was committed.
+    ``tested``: whether these rows also decide which tokens are accepted. If so, a
+    replay repeats the committed tokens along the committed text.
     """
 
     parents: tuple[int, ...]
@@ -156,7 +156,7 @@ class ScoreTreeFeatures(ScoreTree):
     name: ClassVar[str] = "score_tree_features"
 
     def run(self, model: Model, run: DecodingRun) -> Output:
-        """((likeliest tokens, features [fed, width] or None), rows)."""
+        """Returns ((likeliest tokens, features [fed, width] or None), rows)."""
         likeliest, rows = super().run(model, run)
         return Output((likeliest, model.features_fed()), rows)
 
@@ -168,7 +168,7 @@ class ScoreTreeFeatures(ScoreTree):
         return Given(RowsAndFeatures(rows, features), tokens, payload)
 
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
-        """Traces have no features: here they have a width of 0."""
+        """Traces contain no features, so the features here have a width of 0."""
         likeliest, rows = super().recorded(event, recording)
         no_features = np.empty((len(event.tokens), 0))
         return Output((likeliest, no_features), rows)

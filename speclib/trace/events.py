@@ -3,7 +3,7 @@
 An event is one operation on one device, or one step of the controller (a commit, or a
 lookup of tokens that no model drafted). Times are seconds since the request began.
 
-Knows no method, model or clock.
+This module uses no method, model or clock.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Event(NamedTuple):
     ``sent``, ``received``: when the controller sent the question, and when it received
     the answer; None on a clock on which messages take no time.
 
-    ``payload``: what only this kind of operation records. ``overrun``: an emulated
-    operation outlasted its latency. ``lost``: its device was lost. ``cancelled``: it
-    ended early; the event has what was computed until then.
+    ``payload``: what is recorded for this kind of operation only. ``overrun``: an
+    emulated operation outlasted its latency. ``lost``: its device was lost.
+    ``cancelled``: it ended early; the event contains what was computed until then.
     """
 
     ts: float
@@ -74,7 +74,7 @@ class Event(NamedTuple):
 
     @property
     def message_seconds(self) -> float:
-        """How long its two messages took: the whole time without the operation."""
+        """How long its two messages took: the total time minus the operation's."""
         if self.sent is None or self.received is None:
             return 0.0
         return self.received - self.sent - self.dur
@@ -107,7 +107,7 @@ class Event(NamedTuple):
 
     @property
     def text_length(self) -> int:
-        """Tokens in its text: all cached and fed tokens except its own drafts."""
+        """The length of its text: all cached and fed tokens except its own drafts."""
         return self.kept + self.fed - self.drafts_fed
 
     @property
@@ -152,7 +152,7 @@ class Trace:
 
     @property
     def operations(self) -> list[Event]:
-        """The events of devices."""
+        """The events on devices, without the controller's."""
         return [event for event in self.events if event.device != CONTROLLER]
 
     @property
@@ -186,11 +186,11 @@ class Trace:
 
     @property
     def makespan(self) -> float:
-        """Seconds from the request to the end of its last event."""
+        """The time from the request to the end of its last event, in seconds."""
         return max((event.end for event in self.events), default=0.0)
 
     def busy(self, device: str) -> float:
-        """Seconds during which ``device`` was busy."""
+        """How long ``device`` was busy, in seconds."""
         return sum(event.dur for event in self.operations if event.device == device)
 
     def to_json(self) -> str:

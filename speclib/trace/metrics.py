@@ -1,6 +1,7 @@
 """Statistics of a request, computed only from its trace.
 
-Every ratio of the project is defined here, once. Knows no method, model or clock.
+Every ratio that the project reports is defined here, once. This module uses no method,
+model or clock.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ AnyStats = TypeVar("AnyStats", bound="Stats")
 
 @dataclass(frozen=True)
 class Stats:
-    """Counts and seconds of one request, or their sums over several.
+    """Counts and times of one request, or their sums over several.
 
-    Ratios are properties. Seconds are on the trace's clock; seconds of different kinds
-    are never added.
+    Ratios are properties. Times are in seconds, on the trace's clock; times of
+    different kinds are never added.
     """
 
     requests: int = 0
@@ -94,7 +95,7 @@ class Stats:
 
     @property
     def device_seconds_per_token(self) -> float:
-        """Seconds per committed token in which devices were busy."""
+        """The time that devices were busy per committed token, in seconds."""
         return ratio(self.draft_seconds + self.target_seconds, self.tokens)
 
 
@@ -104,7 +105,7 @@ def ratio(part: float, whole: float) -> float:
 
 
 def total(many: Iterable[AnyStats]) -> AnyStats:
-    """The sum over one or more requests; its ratios are micro averages."""
+    """The sum over one or more requests; its ratios are micro-averages."""
     requests = list(many)
     rows = [vars(stats).values() for stats in requests]
     return type(requests[0])(*map(sum, zip(*rows, strict=True)))
@@ -140,7 +141,7 @@ def stats(trace: Trace) -> Stats:
 
 
 def _caught_up(scorings: list[Event]) -> int:
-    """Tokens that another target read first, and that a target had to catch up on.
+    """How many tokens targets had to catch up on, as another target read them first.
 
     A pass feeds its candidates and one more token; any further tokens are catching up.
     The pass that starts a text is prefill, and a single target never catches up.

@@ -48,7 +48,7 @@ def test_each_of_our_pairs_can_be_read_and_sent(name):
     [
         (TOYS.encode("utf-16"), "is not TOML in UTF-8"),
         (TOYS + "target = 3", "is not TOML"),
-        (TOYS + "name = 'me'", "unknown key 'name': a pair has its file's name"),
+        (TOYS + "name = 'me'", "unknown key 'name': a pair is named after its file"),
         (TOYS + "speed = 3", "unknown key 'speed'; known: target, draft, place"),
         (TOYS + "place = {treads = 2}", "'place.treads'.*Did you mean 'threads'"),
         (TOYS + "place = {draft = ['gpu']}", r"place.draft is .*gpu.*: give core:N"),

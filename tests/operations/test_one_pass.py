@@ -126,7 +126,7 @@ def test_masks_do_not_change_what_real_models_write(method):
         (
             "draft",
             {"mask": 0, "head": True, "shape": None},
-            "one token after the other",
+            "one token at a time",
         ),
     ],
 )

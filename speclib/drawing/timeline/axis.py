@@ -12,11 +12,11 @@ from speclib.drawing.svg import PAD
 GUTTER = 62  # pixels left of the axis, for the names of lanes
 SIDE = 222  # pixels right of it, for the facts
 LEAST_WIDTH = 860  # pixels of a picture: enough for the facts and an axis
-TICK_DISTANCE = 64  # pixels: the least distance of two labels of the axis
+TICK_DISTANCE = 64  # pixels: the least distance between two labels on the axis
 
 
 class Tick(NamedTuple):
-    """A labelled point of the axis."""
+    """A labelled point on the axis."""
 
     x: float
     label: str
@@ -26,7 +26,7 @@ class Tick(NamedTuple):
 class TimeAxis:
     """The time axis that all runs share.
 
-    ``width``: pixels of the whole picture. ``span``: seconds that the axis shows.
+    ``width``: of the whole picture, in pixels. ``span``: how many seconds it shows.
 
     ::
 

@@ -11,8 +11,8 @@ A target pass is one cell. Drafts are a row of cells, one per token::
                   | b1 | b2 | b3 |
 
 Cells are measured in shares of their operation's time; boxes have positions on the time
-axis. Messages are drawn if they take time; meanwhile the device waits. Knows no
-operation by name, and no markup.
+axis. Messages are drawn if they take time; meanwhile the device waits. This module
+knows no operation by name, and writes no markup.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Box(NamedTuple):
 def boxes_of(run: TimelineRun, device: str, axis: TimeAxis) -> list[Box]:
     """A device's operations and the waiting between them.
 
-    They end with the run, or when the device was lost.
+    They end with the run, or when the device is lost.
     """
     end = run.lost.get(device, run.seconds)
     useless = run.passes_without_use(device)
@@ -195,7 +195,7 @@ def _tree(event: Event, run: TimelineRun) -> list[Cell]:
     """A cell per level, for its tested node, or else for its first node.
 
     Below it is the number of the level's other nodes. All levels get an equal share of
-    the duration, since the trace has only the total.
+    the duration, since the trace contains only the total.
     """
     cells: list[Cell] = []
     levels = 1 + max(event.depths)
@@ -245,6 +245,6 @@ def _sequences(event: Event, run: TimelineRun) -> list[Cell]:
 
 
 def _drafted(token: int, outcome: str, run: TimelineRun) -> str:
-    """One line on a drafted token."""
+    """One line about a drafted token."""
     what_became = "discarded: never tested" if outcome == "discarded" else outcome
     return f"drafted “{run.spelled([token])}” (id {token}): {what_became}"

@@ -51,12 +51,12 @@ ZOOM_LEVELS = (1, 3, 9, 27)  # each three times as large as the one before
 # Pixels along the time axis.
 PLOT_LEFT = svg.PAD + GUTTER  # the left end of the axis
 NAME_GAP = 8  # between a lane's name and the lane
-DENSE = 4  # the least distance of two lines of a kind
+DENSE = 4  # the least distance between two lines of the same kind
 LABEL_MARGIN = 3  # around a box's label
 MOST_GAP, GAP_SHARE = 1.5, 0.15  # white space after a box: pixels, and share of the box
 ROUNDING = 1e-6  # how far a mark may be beyond the axis
 TEXT_GAP = 5  # between two pieces of the growing text
-PATIENCE = 200  # text that is still too dense after these pixels is cut
+PATIENCE = 200  # text that is still too dense after this many pixels is cut
 
 # Heights in pixels.
 HEAD_HEIGHT = 25  # of a panel's label, above its lanes
@@ -73,7 +73,7 @@ LEGEND_ROW_HEIGHT = 24
 
 TITLE_SIZE = 17  # font size of a run's name and headline
 TITLE: Attributes = {"font_size": TITLE_SIZE, "font_weight": "600", "fill": svg.INK}
-TAIL_LETTERS = 70  # how much of the text so far a commit's tooltip repeats
+TAIL_LETTERS = 70  # how many letters of the text so far a commit's tooltip repeats
 NEVER_LABELLED = ("idle", "lost")
 HATCHED = ("idle", "discarded", "rejected")  # kinds of boxes that have a pattern
 
@@ -110,7 +110,8 @@ class LineKind(NamedTuple):
     style: Attributes
 
 
-# A round starts; tokens are committed; a spot has a commit's tooltip; the text ends.
+# Lines where a round starts, where tokens are committed, and where the text ends. A
+# "spot" is an invisible line with a commit's tooltip.
 LINE_KINDS = {
     "round": LineKind(
         True,
@@ -208,7 +209,7 @@ def draw_timeline(
 
 
 def span_of(runs: Sequence[TimelineRun], until: float | None) -> float:
-    """The seconds on the axis: the longest run's, but at most ``until``."""
+    """How many seconds the axis shows: the longest run, but at most ``until``."""
     longest = max(run.seconds for run in runs)
     return min(until or longest, longest) or 1.0
 
@@ -311,16 +312,16 @@ def draw_lane(lane: Lane, patterns: str) -> str:
 
 
 def zoom_of_label(box: Box) -> float:
-    """The zoom from which a box's label fits into it."""
+    """The smallest zoom at which a box's label fits into it."""
     if not box.label or not box.width:
         return inf
     return (text_width(box.label) + LABEL_MARGIN) / box.width
 
 
 def zoom_of_labels(lane: Lane) -> float:
-    """The zoom from which half of a lane's boxes are wide enough for their labels.
+    """The smallest zoom at which half of a lane's boxes can show their labels.
 
-    With fewer labels the words would look stray.
+    Fewer labels would look stray.
     """
     boxes = [box for box in lane.boxes if box.kind not in NEVER_LABELLED]
     zooms = sorted(map(zoom_of_label, boxes))
@@ -372,7 +373,8 @@ def style_of(kind: str, patterns: str) -> Attributes:
 def draw_marks(panel: Panel, committed: Sequence[CommittedText]) -> str:
     """Lines where rounds start, where text is committed, and where it is complete.
 
-    A commit's tooltip has the text so far. Devices may still work after the text ends.
+    A commit's tooltip shows the text so far. Devices may still be working after the
+    text ends.
     """
     axis, run = panel.axis, panel.run
     commit_gap = axis.x(run.seconds) / max(1, len(committed))  # on average
@@ -402,7 +404,7 @@ def draw_marks(panel: Panel, committed: Sequence[CommittedText]) -> str:
 def draw_line(
     panel: Panel, kind: str, x: float, gap: float = inf, tip: str = ""
 ) -> str:
-    """A line, ``gap`` pixels from the next of its kind; hidden while this is small."""
+    """A line, ``gap`` pixels from the next of its kind; hidden if the gap is small."""
     if x > panel.axis.plot + ROUNDING or not gap:
         return ""
     line = LINE_KINDS[kind]

@@ -1,7 +1,7 @@
 """A run as views show it: its trace, its name, and which model wrote which token.
 
-Reads a trace, the text of its tokens, and the method's name from its ABOUT. Knows no
-picture, clock or notebook.
+It is made from a trace, the text of the tokens, and the method's name in its ABOUT.
+This module uses no picture, clock or notebook.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TimelineRun:
 
     @property
     def clock_error(self) -> float:
-        """The error of times across several machines, in seconds; 0 on one machine."""
+        """The error in comparing several machines' clocks, in seconds; 0 on one."""
         errors: dict[str, float] = self.trace.meta.get("clock_error", {})
         return max(errors.values(), default=0.0)
 
@@ -105,7 +105,7 @@ class TimelineRun:
         return one_line("".join(map(self.piece, tokens)))
 
     def operations_of(self, device: str) -> list[Event]:
-        """One device's operations, by their start."""
+        """One device's operations, in the order in which they began."""
         events = [event for event in self.trace.operations if event.device == device]
         return sorted(events, key=lambda event: event.ts)
 
@@ -115,10 +115,10 @@ class TimelineRun:
         They failed or were cancelled, ended after the last commit, or read tokens
         before their tested drafts that were never committed. An operation keeps the
         first tokens of its device's KV cache and adds the tokens that it is fed, so the
-        cache always has the whole text that the operation reads::
+        cache always contains the whole text that the operation reads::
 
             prompt ...  | committed, or drafted earlier | drafts that are tested
-                        ^ prompt_length                 ^ the last event.tested
+                        ^ prompt_length                 ^ event.tested before the end
         """
         commits = self.trace.commits
         committed = [token for commit in commits for token in commit.tokens]

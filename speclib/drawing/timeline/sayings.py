@@ -1,9 +1,9 @@
-"""A timeline's words about its runs: facts, a summary, and the story.
+"""What a timeline says about its runs: facts, a summary, and the story.
 
 Every ratio comes from ``trace.metrics.Stats``; idle time is a share of the makespan.
 The speed next to a panel is the number of tokens over the time of the last commit, so
-it agrees with the length of the bars. Tables also have the speed after the first
-commit, which papers compare. Knows no picture, method, clock or notebook.
+it agrees with the length of the bars. Tables also show the speed after the first
+commit, which papers compare. This module uses no picture, method, clock or notebook.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def fact_lines(run: TimelineRun, runs: Sequence[TimelineRun], unit: Unit) -> lis
 
 
 def summary(runs: Sequence[TimelineRun], unit: Unit) -> str:
-    """All runs in plain text, for a terminal; the same for the same traces."""
+    """All runs in plain text, for a terminal; equal traces give equal text."""
     plural = "" if len(runs) == 1 else "s"
     lines = [f"timeline of {len(runs)} run{plural}"]
     for run in runs:

@@ -3,7 +3,7 @@
 // Python lays out the picture and writes all its text (see picture.py); this file only moves and
 // hides elements. All x are pixels along the time axis, from its left end, as Python wrote them. A
 // view is { zoom, start }: how many times the axis is stretched, and the x at the left end of the
-// visible part. Python puts room.js before this file, also in a saved page.
+// visible part. Python puts room.js before this file, in a saved page, too.
 
 const MOST_ZOOM = 40;
 const ZOOM_STEP = 1.5;                // of the keys + and -
@@ -198,10 +198,10 @@ function makeTooltip(root) {
       if (hasText) showNextTo(event.target, event.clientX);
       else follow();
     },
-    // Explains the next or the previous box, and returns the x of its middle.
+    // Explains the next or previous box, and returns the x of its middle.
     explainNext(plot, direction) {
       const boxes = [...plot.querySelectorAll(".lane rect")].filter(textOf);
-      const before = direction > 0 ? -1 : 0;    // from here the first or the last box follows
+      const before = direction > 0 ? -1 : 0;    // so that the first or last box comes next
       const here = explained ? boxes.indexOf(explained) : before;
       explained?.classList.remove("explained");
       explained = boxes.at((here + direction) % boxes.length);
@@ -259,7 +259,7 @@ function listenToKeys(root, actions) {
 
 // -- the player -----------------------------------------------------------------------------
 
-// A cursor that moves along the axis, the text of each run so far, and a sentence on the last
+// A cursor that moves along the axis, the text of each run so far, and a sentence about the last
 // commit. The part after the cursor is faded.
 //
 // A story has runs, each with a label and moments of [share of the axis, text so far, sentence].

@@ -50,8 +50,8 @@ class Timeline(NotebookView, anywidget.AnyWidget):
 
     ``results``: what ``speclib.decode`` returns, or traces. ``labels``: one per result,
     instead of the method's name. ``until``: where the axis ends, in seconds, to show
-    only the beginning. ``width``: of the still picture, in pixels. ``places``: device
-    -> its place, shown under its name.
+    only the beginning. ``width``: of the still picture, in pixels. ``places``: maps
+    devices to their places, which are shown under their names.
 
     In a notebook the page reports its width (``page_width``), and the picture is laid
     out for that width, so its letters keep their size; it shrinks only if the page is
@@ -161,7 +161,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
 
     @checked
     def save(self, path: str | Path) -> Path:
-        """Writes ``path`` in the format of its ending: .svg, .png, or .html.
+        """Writes ``path`` in the format that its ending states: .svg, .png, or .html.
 
         Only a page is interactive. Raises SpeclibError if it cannot be written, for
         example on a full disk; an existing file is then unchanged.
