@@ -413,7 +413,7 @@ def test_a_stored_head_has_only_its_own_weights(tmp_path, target_network, head):
         (3, "lacking", "not the EAGLE head.*'fc.weight'"),
         (3, "more", "not the EAGLE head.*'other'"),
         (3, "wide", r"not the EAGLE head.*'fc.weight', \(3, 3\)"),
-        (3, "cut short", "eagle.safetensors, of .* bytes, is cut off"),
+        (3, "cut short", "eagle.safetensors, of .* bytes, is truncated"),
     ],
 )
 def test_an_incomplete_or_damaged_head_is_refused(
