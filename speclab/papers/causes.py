@@ -13,7 +13,7 @@ CAUSES = {
     "drafting": "the printed seconds of drafting, replaced by the predicted ones",
     "verification": "the printed seconds of verification, replaced by the predicted "
     "ones, which are for a pass over a single token",
-    "beyond its tables": "the rest, which the paper's tables do not explain",
+    "unexplained by its tables": "the rest of the step to our prediction",
     # From prediction to measurement.
     "window": "gamma, which here follows from the c measured here",
     "short texts": "a text of few tokens ends within a round",

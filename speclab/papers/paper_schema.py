@@ -63,8 +63,8 @@ class Claim(_Strict):
     """A statement that numbers can confirm or refute.
 
     ``kinds`` are the kinds of number it is judged on, and ``printed`` says whether the
-    printed numbers confirm it. The other fields depend on ``kind``: see
-    ``data/papers/pearl/table-1.toml``.
+    printed numbers confirm it. ``unmeasurable`` is why stand-ins cannot judge it. The
+    other fields depend on ``kind``: see ``data/papers/pearl/table-1.toml``.
     """
 
     id: str
@@ -72,6 +72,7 @@ class Claim(_Strict):
     text: str
     source: str
     kinds: tuple[str, ...] = KINDS
+    unmeasurable: str = ""
     printed: Literal["yes", "no", "n/a"] = "n/a"
     over: Literal["row", "column", "rows", "columns"] | None = None
     row: str | tuple[str, ...] | None = None

@@ -95,7 +95,7 @@ def _from_print(
             computed = erratum.computed
             if computed is not None and is_other and (row, column) in erratum.cells:
                 yield Cause("its own tables", computed)
-        yield Cause("beyond its tables", predicted)
+        yield Cause("unexplained by its tables", predicted)
     yield Cause("predicted", predicted)
 
 

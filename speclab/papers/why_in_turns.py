@@ -203,7 +203,7 @@ def _from_print(table: Table, predicted: Predicted, outcome: Counts) -> Iterator
     verified = outcome.step_target + outcome.step_verify
     seconds += outcome.per_100(verified) - verification
     yield Cause("verification", plain / seconds)
-    yield Cause("beyond its tables", predicted.speedup)
+    yield Cause("unexplained by its tables", predicted.speedup)
 
 
 def _rounds(

@@ -141,7 +141,10 @@ def remove(name: str) -> Callable[[Path], None]:
         (write("config.json", "[1, 2]"), "cannot load the configuration of model "),
         (write("generation_config.json", "[]"), "cannot load the generation conf"),
         (write("model.safetensors", POINTER), "{}/model.safetensors, of 70 bytes, is"),
-        (replace_shard, "{}/model-00001-of-00001.safetensors, of 70 bytes, is truncated"),
+        (
+            replace_shard,
+            "{}/model-00001-of-00001.safetensors, of 70 bytes, is truncated",
+        ),
         (lose_shard, "lacks 1 of its weight files in {}: model-00001-of-00001"),
         (remove("model.safetensors"), "lacks 1 of its weight files in {}: model.s"),
         (keep_only_bin, "convert weights in formats other than safetensors"),

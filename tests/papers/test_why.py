@@ -118,7 +118,7 @@ def test_it_begins_with_the_print_and_ends_with_the_measurement(few_texts):
     reconciled = why_of(found())
     assert [cause.name for cause in reconciled.causes] == [
         "printed",
-        "beyond its tables",
+        "unexplained by its tables",
         "predicted",
         *AFTER,
     ]

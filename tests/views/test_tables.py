@@ -261,13 +261,13 @@ def test_device_seconds_are_a_separate_number_if_a_column_needs_them():
 
 def test_a_page_lists_the_causes_of_a_measured_difference(measured):
     """From the printed 2.0 over 1.8 and 1.5 to 1.4, steps are -0.2, -0.3 and -0.1."""
-    levels = {"printed": 2.0, "beyond its tables": 1.8, "predicted": 1.8}
+    levels = {"printed": 2.0, "unexplained by its tables": 1.8, "predicted": 1.8}
     causes = {**levels, "cost ratio": 1.5, "not explained": 1.4}
     way = Reconciled("pearl", tuple(Cause(*cause) for cause in causes.items()))
     text = page_markdown(table_page(measured, (), {"CodeLlama 7&34B": way}))
     lines = {
         "printed": "2.00",
-        "beyond its tables": "−0.20",
+        "unexplained by its tables": "−0.20",
         "predicted": "1.80",
         "cost ratio": "−0.30",
         "not explained": "−0.10",

@@ -79,6 +79,10 @@ def statements_of(
         for kind in ("paper", "virtual", "measured"):
             found = by_claim.get((claim.id, kind))
             cells.append(_cell(claim, found, notes) if found else "")
+            if claim.kind == "argmax" and cells[-1] not in ("", NOT_RUN):
+                cells[-1] += _among(claim, result, kind)
+        if claim.unmeasurable and "measured" in result.kinds and verdicts is None:
+            cells[-1] = f"*not judged* {_sign(claim.unmeasurable, notes)}"
         if any(cells):
             lines.append(Statement(claim.text.rstrip("."), *cells))
     return Statements(_merged(lines), notes)
@@ -127,9 +131,27 @@ def _cell(claim: Claim, verdict: VerdictLine, notes: list[str]) -> str:
     reason = _reason(verdict)
     if not reason or (verdict.kind != "paper" and is_of_size(claim)):
         return text
-    if reason not in notes:
-        notes.append(reason)
-    return f"{text} <sup>{notes.index(reason) + 1}</sup>"
+    return f"{text} {_sign(reason, notes)}"
+
+
+def _among(claim: Claim, result: TableResult, kind: str) -> str:
+    """ " (4 of 6 rows)" if some of the printed labels have no number of this kind."""
+    labels: dict[str, set[str]] = {"paper": set(), kind: set()}
+    for row, column, of_kind in result.numbers:
+        if of_kind in labels:
+            labels[of_kind].add(row if claim.over == "row" else column)
+    printed, own = (labels["paper"], labels[kind])
+    if printed <= own:
+        return ""
+    name = "rows" if claim.over == "row" else "columns"
+    return f" ({len(printed & own)} of {len(printed)} {name})"
+
+
+def _sign(note: str, notes: list[str]) -> str:
+    """The number of a note, which is added to ``notes`` if it is new."""
+    if note not in notes:
+        notes.append(note)
+    return f"<sup>{notes.index(note) + 1}</sup>"
 
 
 def _value(claim: Claim, verdict: VerdictLine) -> str:
