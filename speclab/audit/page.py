@@ -60,7 +60,8 @@ def _link(audit: Audit, reading: CodeReading) -> str:
     first, last = reading.first_and_last
     address = f"https://{code.repository}/blob/{code.commit[:7]}/{reading.file}"
     name = Path(reading.file).name
-    return f"[{name}:{reading.lines}]({address}#L{first}-L{last})"
+    end = "" if last == first else f"-L{last}"
+    return f"[{name}:{reading.lines}]({address}#L{first}{end})"
 
 
 def _errata_of(key: str) -> PaperErrata:
@@ -68,7 +69,7 @@ def _errata_of(key: str) -> PaperErrata:
     errata: list[PrintErratum] = []
     for table in paper.tables.values():
         errata += _errata_in(table)
-    return PaperErrata(paper.title, errata)
+    return PaperErrata(paper.short_name, errata)
 
 
 def _errata_in(table: Table) -> Iterator[PrintErratum]:

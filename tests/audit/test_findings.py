@@ -120,14 +120,14 @@ def test_table_3_of_duodecoding_compared_with_the_count():
     assert (min(gains), max(gains)) == (1.3, 3.0)
 
 
-def test_the_first_token_of_speculative_decoding_with_one_draft():
-    """With five drafts, the paper prints 1.5 to 1.7 times plain decoding's."""
-    assert "1.10 to 1.14" in finding_text("duodecoding-budget")
+def test_the_first_token_of_speculative_decoding_with_two_draft_passes():
+    """With five, the paper prints 1.5 to 1.7 times plain decoding's."""
+    assert "1.20 to 1.28" in finding_text("duodecoding-budget")
     times = []
     for end in ("lowest", "highest"):
         printed = duodecoding("figure-3", "Speculative Decoding", end)
-        times.append(1 + (printed - 1) / 5)
-    assert times == pytest.approx([1.10, 1.14])
+        times.append(1 + (printed - 1) * 2 / 5)
+    assert times == pytest.approx([1.20, 1.28])
     lowest = duodecoding("figure-3", "DuoDecoding", "average, lowest")
     assert max(times) < lowest == 1.3
 
@@ -247,6 +247,9 @@ def test_the_error_of_an_untested_draft():
     mistaken, _, settings, tokens = MUTANTS["untested first draft"]
     assert tokens == 3
     assert outcome_error(mistaken, settings) == pytest.approx(0.49, abs=0.005)
+    assert "(0.05 with a close draft)" in finding_text("pearl-untested-draft")
+    close = outcome_error(mistaken, settings, share=CLOSE)
+    assert close == pytest.approx(0.05, abs=0.005)
 
 
 # -- DSI -------------------------------------------------------------------------------

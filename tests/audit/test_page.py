@@ -31,8 +31,9 @@ def test_the_page_has_each_item_with_its_answer_and_its_lines(page):
         for reading in item.readings:
             code = AUDIT.code[reading.code]
             first, last = reading.first_and_last
-            lines = f"{code.commit[:7]}/{reading.file}#L{first}-L{last}"
-            assert f"https://{code.repository}/blob/{lines}" in page
+            lines = f"L{first}-L{last}" if last > first else f"L{first}"
+            address = f"{code.commit[:7]}/{reading.file}#{lines})"
+            assert f"https://{code.repository}/blob/{address}" in page
 
 
 def test_the_command_lists_the_findings_with_their_verdicts():

@@ -6,7 +6,9 @@ latency, apart from chance and the ends of short texts.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from helpers.tables import rows_of
@@ -17,7 +19,7 @@ from speclab.papers.fill import Known
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_cells import cells_to_run
 from speclab.runs.rows import Row, Rows, key_of, read
-from speclab.virtual.settle import toy_cell
+from speclab.virtual.settle import outcomes_of, toy_cell
 from speclab.virtual.toy_requests import run_requests
 from speclib import Latency, SpeclibError, load_latency, paths
 
@@ -28,6 +30,15 @@ ON_EIGHT = load_latency("easyspec/llama3-8-70-tp8")
 ALONE = load_latency("easyspec/llama3-8-70-tp1")
 TEXTS = 20
 BY_CHANCE = 0.005
+
+
+@pytest.fixture(scope="module", autouse=True)
+def predicted_once() -> Iterator[None]:
+    """All tests share the prediction of the row's number."""
+    with pytest.MonkeyPatch.context() as patch:
+        module = "speclab.papers.why_in_turns"
+        patch.setattr(f"{module}.outcomes_of", cache(outcomes_of))
+        yield
 
 
 @pytest.fixture(autouse=True)
