@@ -34,9 +34,14 @@ from .paper_schema import Table
 from .statistics import number_of
 from .table_cells import TableCell, cells_to_run
 from .virtual_numbers import keys_of
-from .why_in_turns import BY_TURNS, draft_pass, not_run, runs_by_turns, why_in_turns
-
-SHORT_TEXTS = 200  # simulated texts that replace the measured ones
+from .why_in_turns import (
+    BY_TURNS,
+    SHORT_TEXTS,
+    draft_pass,
+    not_run,
+    runs_by_turns,
+    why_in_turns,
+)
 
 
 @checked
@@ -110,9 +115,12 @@ def _speedups(
     """
     own, plain, by_turns = map(total, (runs.stats, runs.baseline, alone.stats))
     target = load_latency(asked.latency).target(1)
-    yield "predicted", target * _speed(total(outcomes_of(asked)))
-    asked = asked.changed(gamma=runs.gamma)
-    yield "window", target * _speed(total(outcomes_of(asked)))
+    outcome = total(outcomes_of(asked))
+    yield "predicted", target * _speed(outcome)
+    if runs.gamma != asked.gamma:
+        asked = asked.changed(gamma=runs.gamma)
+        outcome = total(outcomes_of(asked))
+    yield "window", target * _speed(outcome)
     toys = toy_cell(asked.changed(tokens=runs.spec.tokens))
     yield "short texts", target * _speed(_run(toys))
 

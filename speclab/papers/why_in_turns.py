@@ -28,7 +28,7 @@ from .table_cells import TableCell
 from .table_result import Key
 from .virtual_numbers import keys_of
 
-SHORT_TEXTS = 100  # simulated texts as short as the measured ones
+SHORT_TEXTS = 200  # simulated texts as short as the measured ones
 BY_TURNS = "speculative"  # the method in which one model rests while the other works
 
 
@@ -151,7 +151,8 @@ def _predicted(
         raise not_run(table, row, _columns(table)[1])
     assert isinstance(plain.spec, ToySpec)
     assert isinstance(own.spec, ToySpec)
-    parts = {cell.stat: cell for cell in cells.values() if cell.spec == own.spec}
+    own_row = [cell for cell in cells.values() if cell.row == row]  # rows share specs
+    parts = {cell.stat: cell for cell in own_row if cell.spec == own.spec}
     return Predicted(
         plain,
         own,

@@ -68,7 +68,7 @@ def item_key(name: str) -> str:
 def answer_of(result: TableResult, points: Sequence[Point]) -> str:
     """The sentences that answer the question of a table's page."""
     errors = errors_of(result, points)
-    orders = count_claims(result, "virtual", is_order=True)
+    orders = count_claims(result, "virtual")
     sentences = []
     if errors:
         sentences.append(_about_print(result, points, errors, orders))
@@ -100,7 +100,7 @@ def errors_of(result: TableResult, points: Sequence[Point]) -> list[float]:
     return found
 
 
-def count_claims(result: TableResult, kind: str, is_order: bool = False) -> Count:
+def count_claims(result: TableResult, kind: str) -> Count:
     """Counts the paper's claims that hold for one kind of number.
 
     Claims about the size of one number count only for print. So do claims that the
@@ -131,36 +131,47 @@ def _about_print(
     orders: Count,
 ) -> str:
     """Whether order and size reproduce, and how far the predictions are from print."""
-    largest = max(map(abs, errors))
-    size = "reproduces" if largest <= CLOSE else "nearly reproduces"
     far = [p.label for p in points if p.error is not None and abs(p.error) > NEAR]
-    has_exceptions = 0 < len(far) <= FEW * len(errors)
-    if largest > NEAR and not has_exceptions:
-        size = "does not reproduce"
-    order = "reproduces" if orders.held == orders.judged else "reproduces in part"
-    if not orders.held:
-        order = "does not reproduce"
-    lead = f"The size {size}"
-    if orders.judged and order == size:
-        lead = "Yes" if size == "reproduces" else "Neither order nor size reproduces"
-    elif orders.judged:
-        joint = "but" if "not" in order + size else "and"
-        lead = f"The order {order}, {joint} the size {size.removesuffix(' reproduce')}"
-    if has_exceptions:
-        lead += f", but for {len(far)} of {len(errors)} rows ({'; '.join(far)})"
-    main = result.table.main
-    subject = main.name if main else "our code"
-    claims = ""
-    if orders.judged:
-        claims = f", and {_of_claims(orders)}"
+    exceptions = far if len(far) <= FEW * len(errors) else []
+    size = _size_in_words(errors, exceptions)
+    lead = _lead(size, orders)
+    if exceptions:
+        rows = "; ".join(exceptions)
+        lead += f", but for {len(exceptions)} of {len(errors)} rows ({rows})"
     near = sum(abs(error) <= NEAR for error in errors)
     most = ""
     if size == "does not reproduce" and near > len(errors) / 2:
         most = f" ({near} of {len(errors)} within {NEAR:.0%})".replace("%", " %")
+    main = result.table.main
+    subject = main.name if main else "our code"
+    claims = f", and {_of_claims(orders)}" if orders.judged else ""
     return (
         f"{lead}: at the paper's own latencies, {subject} comes out "
         f"{_off_print(errors)}{most}{claims}."
     )
+
+
+def _size_in_words(errors: list[float], exceptions: list[str]) -> str:
+    """How well the size reproduces, apart from a few ``exceptions``."""
+    largest = max(map(abs, errors))
+    if largest <= CLOSE:
+        return "reproduces"
+    if largest <= NEAR or exceptions:
+        return "nearly reproduces"
+    return "does not reproduce"
+
+
+def _lead(size: str, orders: Count) -> str:
+    """ "The order reproduces, but the size does not"."""
+    if not orders.judged:
+        return f"The size {size}"
+    order = "reproduces" if orders.held == orders.judged else "reproduces in part"
+    if not orders.held:
+        order = "does not reproduce"
+    if order == size:
+        return "Yes" if size == "reproduces" else "Neither order nor size reproduces"
+    joint = "but" if "not" in order + size else "and"
+    return f"The order {order}, {joint} the size {size.removesuffix(' reproduce')}"
 
 
 def _off_print(errors: list[float]) -> str:

@@ -161,11 +161,10 @@ def _largest_steps(ways: Mapping[str, Reconciled], points: Iterable[Point]) -> s
         later = names[middle + 1 :]
         after[max(later, key=lambda name: abs(way.shares[name]))] += 1
         losses[min(later, key=way.shares.__getitem__)] += 1
-    sentences = [f"Largest step from prediction to measurement: {_counted(after)}."]
+    sentences = []
     if before:
-        sentences.insert(
-            0, f"Largest step from print to prediction: {_counted(before)}."
-        )
+        sentences.append(f"Largest step from print to prediction: {_counted(before)}.")
+    sentences.append(f"Largest step from prediction to measurement: {_counted(after)}.")
     if losses != after:
         sentences.append(f"Largest loss on that way: {_counted(losses)}.")
     measured = sum("measured" in point.numbers for point in points)
